@@ -69,7 +69,10 @@ mod tests {
 
     #[test]
     fn a_delay_is_one_number() {
-        assert_eq!(Delay { waited_ms: 10 }.encode(), r#"{"waited_ms":10}"#.as_bytes());
+        assert_eq!(
+            Delay { waited_ms: 10 }.encode(),
+            r#"{"waited_ms":10}"#.as_bytes()
+        );
     }
 
     proptest! {

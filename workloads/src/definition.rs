@@ -25,7 +25,11 @@ pub struct Catalog {
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionError {
     #[error("{}: {message}", place(.file, *.line))]
-    Refused { file: PathBuf, line: Option<usize>, message: String },
+    Refused {
+        file: PathBuf,
+        line: Option<usize>,
+        message: String,
+    },
     #[error("cannot read {}: {source}", .file.display())]
     Unreadable { file: PathBuf, source: io::Error },
     #[error("{}: no workload is defined here; a definition is a file <name>.toml", .folder.display())]
@@ -52,7 +56,9 @@ impl Catalog {
             .map(|file| read_definition(file, queries))
             .collect::<Result<Vec<_>, _>>()?;
         if workloads.is_empty() {
-            return Err(DefinitionError::Empty { folder: definitions.to_owned() });
+            return Err(DefinitionError::Empty {
+                folder: definitions.to_owned(),
+            });
         }
         Ok(Catalog { workloads })
     }
@@ -63,11 +69,19 @@ impl Catalog {
 }
 
 fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, DefinitionError> {
-    let unreadable = |source| DefinitionError::Unreadable { file: folder.to_owned(), source };
+    let unreadable = |source| DefinitionError::Unreadable {
+        file: folder.to_owned(),
+        source,
+    };
     let entries = fs::read_dir(folder).map_err(unreadable)?;
-    let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
+    let paths = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>();
     let mut paths = paths.map_err(unreadable)?;
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "toml")
+    });
     Ok(paths)
 }
 
@@ -115,19 +129,30 @@ struct Source<'a> {
 
 impl Source<'_> {
     fn refuse(&self, span: Option<Range<usize>>, message: impl Into<String>) -> DefinitionError {
-        let line = span.map(|span| 1 + self.text[..span.start.min(self.text.len())].matches('\n').count());
-        DefinitionError::Refused { file: self.file.to_owned(), line, message: message.into() }
+        let line = span.map(|span| {
+            1 + self.text[..span.start.min(self.text.len())]
+                .matches('\n')
+                .count()
+        });
+        DefinitionError::Refused {
+            file: self.file.to_owned(),
+            line,
+            message: message.into(),
+        }
     }
 }
 
 fn read_definition(file: &Path, queries: &Path) -> Result<Workload, DefinitionError> {
     let text = read_text(file)?;
     let source = Source { file, text: &text };
-    let wire: WireWorkload =
-        toml::from_str(&text).map_err(|error| source.refuse(error.span(), one_line(error.message())))?;
+    let wire: WireWorkload = toml::from_str(&text)
+        .map_err(|error| source.refuse(error.span(), one_line(error.message())))?;
     let name = name_of(&source)?;
     if wire.about.get_ref().trim().is_empty() {
-        return Err(source.refuse(Some(wire.about.span()), "`about` is empty; say in a sentence what the workload is"));
+        return Err(source.refuse(
+            Some(wire.about.span()),
+            "`about` is empty; say in a sentence what the workload is",
+        ));
     }
     Ok(Workload {
         name,
@@ -138,16 +163,27 @@ fn read_definition(file: &Path, queries: &Path) -> Result<Workload, DefinitionEr
 }
 
 fn read_text(file: &Path) -> Result<String, DefinitionError> {
-    fs::read_to_string(file).map_err(|source| DefinitionError::Unreadable { file: file.to_owned(), source })
+    fs::read_to_string(file).map_err(|source| DefinitionError::Unreadable {
+        file: file.to_owned(),
+        source,
+    })
 }
 
 fn one_line(message: &str) -> String {
-    message.lines().map(str::trim).collect::<Vec<_>>().join(", ")
+    message
+        .lines()
+        .map(str::trim)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The name becomes a path segment and a folder name, so it is kept to what needs no escaping in either.
 fn name_of(source: &Source<'_>) -> Result<String, DefinitionError> {
-    let stem = source.file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let stem = source
+        .file
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or_default();
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     // The front answers these itself.
     let reserved = ["about", "usage"];
@@ -161,23 +197,58 @@ fn name_of(source: &Source<'_>) -> Result<String, DefinitionError> {
     Ok(stem.to_owned())
 }
 
-fn shape_of(source: &Source<'_>, wire: &WireWorkload, queries: &Path) -> Result<Shape, DefinitionError> {
+fn shape_of(
+    source: &Source<'_>,
+    wire: &WireWorkload,
+    queries: &Path,
+) -> Result<Shape, DefinitionError> {
     match wire.shape.get_ref() {
         WireShape::Text => {
-            allow(source, wire, Allowed { sql: false, body: true, params: &[] })?;
-            Ok(Shape::Text { body: body_of(source, wire)? })
+            allow(
+                source,
+                wire,
+                Allowed {
+                    sql: false,
+                    body: true,
+                    params: &[],
+                },
+            )?;
+            Ok(Shape::Text {
+                body: body_of(source, wire)?,
+            })
         }
         WireShape::Item => {
-            allow(source, wire, Allowed { sql: true, body: false, params: &["id"] })?;
+            allow(
+                source,
+                wire,
+                Allowed {
+                    sql: true,
+                    body: false,
+                    params: &["id"],
+                },
+            )?;
             let Some(id) = wire.params.get("id") else {
                 let message = "the shape `item` needs the parameter `id`, such as `[params]` `id = { uniform = { from = 1, to = 100 } }`";
                 return Err(source.refuse(Some(wire.shape.span()), message));
             };
-            Ok(Shape::Item { sql: sql_of(source, wire, queries)?, id: distribution_of(source, id)? })
+            Ok(Shape::Item {
+                sql: sql_of(source, wire, queries)?,
+                id: distribution_of(source, id)?,
+            })
         }
         WireShape::Delay => {
-            allow(source, wire, Allowed { sql: true, body: false, params: &[] })?;
-            Ok(Shape::Delay { sql: sql_of(source, wire, queries)? })
+            allow(
+                source,
+                wire,
+                Allowed {
+                    sql: true,
+                    body: false,
+                    params: &[],
+                },
+            )?;
+            Ok(Shape::Delay {
+                sql: sql_of(source, wire, queries)?,
+            })
         }
     }
 }
@@ -189,22 +260,36 @@ struct Allowed {
     params: &'static [&'static str],
 }
 
-fn allow(source: &Source<'_>, wire: &WireWorkload, allowed: Allowed) -> Result<(), DefinitionError> {
+fn allow(
+    source: &Source<'_>,
+    wire: &WireWorkload,
+    allowed: Allowed,
+) -> Result<(), DefinitionError> {
     let given = [
         ("sql", allowed.sql, wire.sql.as_ref().map(Spanned::span)),
         ("body", allowed.body, wire.body.as_ref().map(Spanned::span)),
-        ("body_bytes", allowed.body, wire.body_bytes.as_ref().map(Spanned::span)),
+        (
+            "body_bytes",
+            allowed.body,
+            wire.body_bytes.as_ref().map(Spanned::span),
+        ),
     ];
     for (field, has_use, span) in given {
         if span.is_some() && !has_use {
-            return Err(source.refuse(span, format!("the shape given has no use for `{field}`; remove it")));
+            return Err(source.refuse(
+                span,
+                format!("the shape given has no use for `{field}`; remove it"),
+            ));
         }
     }
     for (name, value) in &wire.params {
         if !allowed.params.contains(&name.as_str()) {
             let message = match allowed.params {
                 [] => format!("unknown parameter `{name}`; the shape given takes none"),
-                names => format!("unknown parameter `{name}`; the shape given takes `{}`", names.join("`, `")),
+                names => format!(
+                    "unknown parameter `{name}`; the shape given takes `{}`",
+                    names.join("`, `")
+                ),
             };
             return Err(source.refuse(Some(value.span()), message));
         }
@@ -224,7 +309,10 @@ fn body_of(source: &Source<'_>, wire: &WireWorkload) -> Result<Bytes, Definition
         return Ok(Bytes::from(text.clone()));
     };
     if !(1..=LONGEST_BODY_BYTES).contains(length.get_ref()) {
-        let message = format!("`body_bytes` is {}; it may be 1 to {LONGEST_BODY_BYTES}", length.get_ref());
+        let message = format!(
+            "`body_bytes` is {}; it may be 1 to {LONGEST_BODY_BYTES}",
+            length.get_ref()
+        );
         return Err(source.refuse(Some(length.span()), message));
     }
     if !text.is_ascii() {
@@ -234,21 +322,40 @@ fn body_of(source: &Source<'_>, wire: &WireWorkload) -> Result<Bytes, Definition
     Ok(text.bytes().cycle().take(*length.get_ref()).collect())
 }
 
-fn sql_of(source: &Source<'_>, wire: &WireWorkload, queries: &Path) -> Result<String, DefinitionError> {
+fn sql_of(
+    source: &Source<'_>,
+    wire: &WireWorkload,
+    queries: &Path,
+) -> Result<String, DefinitionError> {
     let Some(name) = &wire.sql else {
-        return Err(source.refuse(Some(wire.shape.span()), "this shape needs `sql`, the name of a file with its statement"));
+        return Err(source.refuse(
+            Some(wire.shape.span()),
+            "this shape needs `sql`, the name of a file with its statement",
+        ));
     };
-    let plain_name = Path::new(name.get_ref()).file_name().is_some_and(|file| file == name.get_ref().as_str());
+    let plain_name = Path::new(name.get_ref())
+        .file_name()
+        .is_some_and(|file| file == name.get_ref().as_str());
     if !plain_name {
-        let message = format!("`sql` is `{}`; it must be a file's name, without a folder", name.get_ref());
+        let message = format!(
+            "`sql` is `{}`; it must be a file's name, without a folder",
+            name.get_ref()
+        );
         return Err(source.refuse(Some(name.span()), message));
     }
     let file = queries.join(name.get_ref());
-    let text = fs::read_to_string(&file)
-        .map_err(|error| source.refuse(Some(name.span()), format!("cannot read {}: {error}", file.display())))?;
+    let text = fs::read_to_string(&file).map_err(|error| {
+        source.refuse(
+            Some(name.span()),
+            format!("cannot read {}: {error}", file.display()),
+        )
+    })?;
     let statement = text.trim().trim_end_matches(';').trim_end();
     if statement.is_empty() {
-        return Err(source.refuse(Some(name.span()), format!("{} holds no statement", file.display())));
+        return Err(source.refuse(
+            Some(name.span()),
+            format!("{} holds no statement", file.display()),
+        ));
     }
     Ok(statement.to_owned())
 }
@@ -259,28 +366,50 @@ fn distribution_of(
 ) -> Result<Distribution, DefinitionError> {
     let refuse = |message: String| Err(source.refuse(Some(wire.span()), message));
     let (from, to) = match *wire.get_ref() {
-        WireDistribution::Uniform { from, to } | WireDistribution::Zipf { from, to, .. } => (from, to),
+        WireDistribution::Uniform { from, to } | WireDistribution::Zipf { from, to, .. } => {
+            (from, to)
+        }
     };
     if from > to {
-        return refuse(format!("the range {from} to {to} is empty; `from` must not be above `to`"));
+        return refuse(format!(
+            "the range {from} to {to} is empty; `from` must not be above `to`"
+        ));
     }
     let (Ok(narrow_from), Ok(narrow_to)) = (i32::try_from(from), i32::try_from(to)) else {
-        return refuse(format!("the range {from} to {to} does not fit a PostgreSQL integer (1 to {})", i32::MAX));
+        return refuse(format!(
+            "the range {from} to {to} does not fit a PostgreSQL integer (1 to {})",
+            i32::MAX
+        ));
     };
     if narrow_from < 1 {
         return refuse(format!("the range {from} to {to} starts below 1"));
     }
     match *wire.get_ref() {
-        WireDistribution::Uniform { .. } => Ok(Distribution::Uniform { from: narrow_from, to: narrow_to }),
+        WireDistribution::Uniform { .. } => Ok(Distribution::Uniform {
+            from: narrow_from,
+            to: narrow_to,
+        }),
         WireDistribution::Zipf { exponent, .. } if exponent.is_finite() && exponent > 0.0 => {
-            Ok(Distribution::Zipf { from: narrow_from, to: narrow_to, exponent })
+            Ok(Distribution::Zipf {
+                from: narrow_from,
+                to: narrow_to,
+                exponent,
+            })
         }
-        WireDistribution::Zipf { exponent, .. } => refuse(format!("`exponent` is {exponent}; it must be above 0")),
+        WireDistribution::Zipf { exponent, .. } => {
+            refuse(format!("`exponent` is {exponent}; it must be above 0"))
+        }
     }
 }
 
-fn expectation_of(source: &Source<'_>, wire: &WireWorkload) -> Result<Expectation, DefinitionError> {
-    let WireExpectation { statements, transactions } = *wire.expect.get_ref();
+fn expectation_of(
+    source: &Source<'_>,
+    wire: &WireWorkload,
+) -> Result<Expectation, DefinitionError> {
+    let WireExpectation {
+        statements,
+        transactions,
+    } = *wire.expect.get_ref();
     let has_statement = wire.sql.is_some();
     if has_statement != (statements > 0) || has_statement != (transactions > 0) {
         let message = if has_statement {
@@ -290,5 +419,8 @@ fn expectation_of(source: &Source<'_>, wire: &WireWorkload) -> Result<Expectatio
         };
         return Err(source.refuse(Some(wire.expect.span()), message));
     }
-    Ok(Expectation { statements, transactions })
+    Ok(Expectation {
+        statements,
+        transactions,
+    })
 }

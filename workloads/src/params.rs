@@ -7,9 +7,16 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// How a parameter of type `int4` is drawn. `from <= to` and both are at least 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Distribution {
-    Uniform { from: i32, to: i32 },
+    Uniform {
+        from: i32,
+        to: i32,
+    },
     /// `from` is the most frequent value: the value of rank r is drawn in proportion to `r^-exponent`.
-    Zipf { from: i32, to: i32, exponent: f64 },
+    Zipf {
+        from: i32,
+        to: i32,
+        exponent: f64,
+    },
 }
 
 impl Distribution {
@@ -33,11 +40,17 @@ impl Distribution {
                 match Zipf::new(self.population() as f64, exponent) {
                     Ok(rank) => Draw::Zipf { from, rank },
                     // Refused by the definition's validation; an exponent of 0 is the uniform distribution.
-                    Err(_) => Draw::Uniform { from, to: self.bounds().1 },
+                    Err(_) => Draw::Uniform {
+                        from,
+                        to: self.bounds().1,
+                    },
                 }
             }
         };
-        Sampler { draw, random: Xoshiro256PlusPlus::seed_from_u64(seed) }
+        Sampler {
+            draw,
+            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+        }
     }
 }
 
@@ -69,7 +82,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ZIPF: Distribution = Distribution::Zipf { from: 1, to: 100_000, exponent: 1.0 };
+    const ZIPF: Distribution = Distribution::Zipf {
+        from: 1,
+        to: 100_000,
+        exponent: 1.0,
+    };
 
     #[test]
     fn a_seed_gives_the_same_values_for_ever() {
