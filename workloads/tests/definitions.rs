@@ -1,6 +1,8 @@
 //! Definitions as a user writes them: the shipped ones are as promised, and every mistake gets one line that says
 //! where it is and what is allowed.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::path::Path;
 
