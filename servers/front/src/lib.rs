@@ -1,0 +1,86 @@
+//! The front: everything of a server that is not its lane. HTTP, routing, admission, encoding, what `/about` and
+//! `/usage` tell, start and shutdown. Every lane runs exactly this code.
+//!
+//! A server's `main` calls [`main`] with its [`Lane`]. A request passes the router, takes a place ([`admission`]
+//! sheds it if there is none), and awaits the lane under one deadline; [`failure`] decides the answer if that
+//! fails. Routes that need no connection, which are the workloads without SQL, `/about` and `/usage`, take no place.
+
+mod admission;
+mod app;
+mod config;
+mod failure;
+mod lane;
+mod log;
+mod observe;
+mod routes;
+mod server;
+mod signals;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+
+pub use config::{Config, Profile};
+pub use failure::Failure;
+pub use lane::{CONNECT_TIMEOUT, Cause, Kind, Lane, OpenError, PoolUse, StatementId};
+pub use server::{StartError, run};
+
+/// How long the runtime may take to stop once the server has: what is left by then is cut off.
+const STOP_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// A whole server: reads the flags, opens the lane, serves until a signal, and stops. Exits with 0 after a drain,
+/// with 2 if it was told something unusable, with 1 if anything else keeps it from starting.
+pub fn main<L: Lane>() -> ExitCode {
+    let config = match Config::try_parse() {
+        Ok(config) => config,
+        Err(error) => return refuse(&error),
+    };
+    match serve::<L>(&config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            log::line(&log::chain(&error));
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn serve<L: Lane>(config: &Config) -> Result<(), StartError> {
+    let runtime = runtime::<L>(config).map_err(StartError::Runtime)?;
+    let served = runtime.block_on(async {
+        let shutdown = signals::first().map_err(StartError::Runtime)?;
+        let listener = TcpListener::bind(config.listen).await;
+        let listener = listener.map_err(|source| StartError::Listen {
+            address: config.listen,
+            source,
+        })?;
+        run::<L>(config, listener, shutdown, &mut io::stdout()).await
+    });
+    runtime.shutdown_timeout(STOP_TIMEOUT);
+    served
+}
+
+fn runtime<L: Lane>(config: &Config) -> io::Result<Runtime> {
+    let mut builder = Builder::new_multi_thread();
+    builder.enable_all();
+    if L::KIND == Kind::Blocking {
+        // The lane's permits bound the jobs; one more thread opens and closes the pool.
+        builder.max_blocking_threads(config.threads() as usize + 1);
+    }
+    builder.build()
+}
+
+/// Help goes out as clap wrote it; a usage error is made one line.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    if !error.use_stderr() {
+        let _ = write!(io::stdout(), "{text}");
+        return ExitCode::SUCCESS;
+    }
+    let told = text.split("\n\n").next().unwrap_or_default();
+    log::line(&told.lines().map(str::trim).collect::<Vec<_>>().join(" "));
+    ExitCode::from(2)
+}

@@ -1,0 +1,138 @@
+//! What a lane is to the front: a way to open the database, run a statement of each shape, and be observed.
+
+use std::error::Error;
+use std::future::Future;
+use std::time::Duration;
+
+use serde::Serialize;
+use workloads::{Delay, Item};
+
+use crate::{Config, Failure, Profile};
+
+/// How long a lane may take to open one connection.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How a server reaches PostgreSQL: driver, pool, and the threads that wait for it.
+///
+/// A lane keeps one statement in flight a connection. When the client of a request goes away, its future is
+/// dropped; the statement then runs to its end, and its connection stays out of the pool until it has.
+pub trait Lane: Sized + Send + Sync + 'static {
+    const NAME: &'static str;
+    const KIND: Kind;
+    /// The crates whose versions `/about` gives.
+    const CRATES: &'static [&'static str];
+
+    /// Opens the whole pool and prepares every statement on every connection.
+    ///
+    /// # Errors
+    /// Says what failed, for the operator; the server then does not start.
+    fn open(
+        config: &Config,
+        statements: &[String],
+    ) -> impl Future<Output = Result<Self, OpenError>> + Send;
+
+    /// The row with this id, if there is one.
+    fn item(
+        &self,
+        statement: StatementId,
+        id: i32,
+    ) -> impl Future<Output = Result<Option<Item>, Failure>> + Send;
+
+    /// The one row of a statement without parameters.
+    fn delay(&self, statement: StatementId) -> impl Future<Output = Result<Delay, Failure>> + Send;
+
+    fn pool_use(&self) -> PoolUse;
+
+    /// What a reader of this lane's results must know about the profile.
+    fn notes(profile: Profile) -> &'static [&'static str];
+
+    /// Closes the pool. No request is in flight unless the drain ran out of time.
+    fn close(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// Whether a thread waits while PostgreSQL works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    Nonblocking,
+    Blocking,
+}
+
+/// The place of a statement in the list that [`Lane::open`] was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatementId(usize);
+
+impl StatementId {
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// The distinct statements of all workloads. Two workloads with the same SQL share one.
+#[derive(Debug, Default)]
+pub(crate) struct Statements {
+    texts: Vec<String>,
+}
+
+impl Statements {
+    pub(crate) fn add(&mut self, sql: &str) -> StatementId {
+        let known = self.texts.iter().position(|text| text == sql);
+        StatementId(known.unwrap_or_else(|| {
+            self.texts.push(sql.to_owned());
+            self.texts.len() - 1
+        }))
+    }
+
+    pub(crate) fn texts(&self) -> &[String] {
+        &self.texts
+    }
+}
+
+/// A pool at one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolUse {
+    /// Connections open.
+    pub size: u32,
+    /// Connections that no request may take just now.
+    pub in_use: u32,
+}
+
+/// Why a lane could not open. Displays as one line; the causes follow in its chain.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(
+        "cannot use --database-url (DATABASE_URL); it looks like postgres://user:password@host:5432/name"
+    )]
+    Url(#[source] Cause),
+    #[error("cannot connect to the database at {address}")]
+    Connect { address: String, source: Cause },
+    #[error(
+        "opened {opened} of {wanted} connections to the database at {address}; lower --pool or raise max_connections"
+    )]
+    Pool {
+        opened: u32,
+        wanted: u32,
+        address: String,
+        source: Cause,
+    },
+    #[error("cannot prepare `{sql}`; is the database seeded?")]
+    Prepare { sql: String, source: Cause },
+}
+
+/// A driver's error.
+pub type Cause = Box<dyn Error + Send + Sync>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_sql_is_one_statement() {
+        let mut statements = Statements::default();
+        let first = statements.add("SELECT 1");
+        let second = statements.add("SELECT 2");
+        assert_eq!(statements.add("SELECT 1"), first);
+        assert_ne!(first, second);
+        assert_eq!(statements.texts(), ["SELECT 1", "SELECT 2"]);
+    }
+}
