@@ -1,0 +1,478 @@
+//! Reading one answer from a connection: from received bytes to the facts a judgement rests on.
+//!
+//! The reader owns the receive buffer. A body that fits is left there in one piece, so that it can be
+//! verified after the next request has been sent; a longer, chunked or close-delimited body is
+//! verified while it streams, in constant memory.
+
+use std::ops::Range;
+
+use crate::chunked::Chunked;
+use crate::expect::{Answered, Expect, ExpectBody, StreamCheck, whole_body_accepted};
+use crate::head::{self, Framing, Malformed};
+
+/// Size of the receive buffer, and with it of the longest accepted head.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// How much of a streamed body is kept for the report of a failure.
+const PREFIX_BYTES: usize = 256;
+
+/// Where in the answer the next byte belongs.
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    Head,
+    /// The body fits the buffer and ends at this offset.
+    Whole {
+        body: usize,
+        end: usize,
+    },
+    Length {
+        left: u64,
+    },
+    Chunked(Chunked),
+    UntilClose,
+}
+
+/// A complete answer whose body may not have been verified yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) reusable: bool,
+    media_type_accepted: bool,
+    /// For HEAD, the length its answer declares.
+    declared_length: Option<u64>,
+    /// Where the body is, unless it was verified while it streamed.
+    whole: Option<Range<usize>>,
+}
+
+/// Reads the answers of one connection, one after the other.
+#[derive(Debug)]
+pub(crate) struct AnswerReader {
+    buffer: Box<[u8]>,
+    filled: usize,
+    stage: Stage,
+    status: u16,
+    keep_alive: bool,
+    media_type_accepted: bool,
+    declared_length: Option<u64>,
+    /// Made at the first streamed body of the connection.
+    stream: Option<Box<StreamCheck>>,
+    prefix: Vec<u8>,
+}
+
+impl AnswerReader {
+    pub(crate) fn new() -> AnswerReader {
+        AnswerReader {
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            filled: 0,
+            stage: Stage::Head,
+            status: 0,
+            keep_alive: false,
+            media_type_accepted: true,
+            declared_length: None,
+            stream: None,
+            prefix: Vec::new(),
+        }
+    }
+
+    /// Forgets the last answer and everything received. The last whole body stays readable until
+    /// something is received.
+    pub(crate) fn begin(&mut self) {
+        self.filled = 0;
+        self.stage = Stage::Head;
+    }
+
+    /// Whether any byte of the current answer has come.
+    pub(crate) fn is_started(&self) -> bool {
+        self.filled > 0 || !matches!(self.stage, Stage::Head)
+    }
+
+    /// Where to receive into. Never empty after `begin` or a `received` that asked for more.
+    pub(crate) fn spare(&mut self) -> &mut [u8] {
+        &mut self.buffer[self.filled..]
+    }
+
+    /// Takes in the `count` bytes just put into `spare`. `None` means more are needed.
+    pub(crate) fn received(
+        &mut self,
+        count: usize,
+        expect: &Expect,
+        answers_head: bool,
+    ) -> Result<Option<Answer>, Malformed> {
+        self.filled += count;
+        if matches!(self.stage, Stage::Head) && !self.read_head(expect, answers_head)? {
+            return Ok(None);
+        }
+        match self.stage {
+            Stage::Head => Ok(None),
+            Stage::Whole { body, end } => {
+                if self.filled > end {
+                    return Err(Malformed("more bytes than the answer's length"));
+                }
+                Ok((self.filled == end).then(|| self.answer(Some(body..end))))
+            }
+            Stage::Length { .. } | Stage::Chunked(_) | Stage::UntilClose => {
+                self.stream_body(&expect.body)
+            }
+        }
+    }
+
+    /// The server closed its side: the end of a close-delimited answer, otherwise of the hope for one.
+    pub(crate) fn closed(&mut self) -> Option<Answer> {
+        matches!(self.stage, Stage::UntilClose).then(|| self.answer(None))
+    }
+
+    /// The facts of `answer`. A body that did not stream is verified here.
+    pub(crate) fn facts(&self, answer: &Answer, expect: &Expect) -> Answered {
+        let (length, body_accepted) = match (&answer.whole, &self.stream) {
+            (Some(range), _) => {
+                let body = &self.buffer[range.clone()];
+                (body.len() as u64, whole_body_accepted(&expect.body, body))
+            }
+            (None, Some(stream)) => (stream.length(), stream.accepted(&expect.body)),
+            (None, None) => (0, whole_body_accepted(&expect.body, &[])),
+        };
+        Answered {
+            status: answer.status,
+            media_type_accepted: answer.media_type_accepted,
+            length: answer.declared_length.unwrap_or(length),
+            // An answer to HEAD has no body to compare.
+            body_accepted: body_accepted || answer.declared_length.is_some(),
+        }
+    }
+
+    /// The beginning of the answer's body, for the report of a failure.
+    pub(crate) fn body_prefix(&self, answer: &Answer) -> &[u8] {
+        let body = match &answer.whole {
+            Some(range) => &self.buffer[range.clone()],
+            None => &self.prefix,
+        };
+        &body[..body.len().min(PREFIX_BYTES)]
+    }
+
+    /// What was received of an answer that could not be read.
+    pub(crate) fn received_prefix(&self) -> &[u8] {
+        &self.buffer[..self.filled.min(PREFIX_BYTES)]
+    }
+
+    /// Reads a final head, skipping interim (1xx) ones. False while it is incomplete.
+    fn read_head(&mut self, expect: &Expect, answers_head: bool) -> Result<bool, Malformed> {
+        loop {
+            let Some(head) = head::parse(&self.buffer[..self.filled], answers_head)? else {
+                if self.filled == self.buffer.len() {
+                    return Err(Malformed("a head longer than 64 KiB"));
+                }
+                return Ok(false);
+            };
+            if head.status == 101 {
+                return Err(Malformed(
+                    "status 101: the server switched to another protocol",
+                ));
+            }
+            let end = head.bytes;
+            if (100..200).contains(&head.status) {
+                self.buffer.copy_within(end..self.filled, 0);
+                self.filled -= end;
+                continue;
+            }
+            self.status = head.status;
+            self.keep_alive = head.keep_alive && head.framing != Framing::UntilClose;
+            self.media_type_accepted = expect.accepts_media_type(head.content_type);
+            self.declared_length = if answers_head {
+                Some(head.declared_length.unwrap_or(0))
+            } else {
+                None
+            };
+            let framing = head.framing;
+            self.enter_body(framing, end);
+            return Ok(true);
+        }
+    }
+
+    fn enter_body(&mut self, framing: Framing, head_bytes: usize) {
+        let room = (self.buffer.len() - head_bytes) as u64;
+        if let Framing::Length(length) = framing
+            && length <= room
+        {
+            // `length` is below the buffer's size, so it fits.
+            let end = head_bytes + length as usize;
+            self.stage = Stage::Whole {
+                body: head_bytes,
+                end,
+            };
+            return;
+        }
+        self.stage = match framing {
+            Framing::Length(left) => Stage::Length { left },
+            Framing::Chunked => Stage::Chunked(Chunked::new()),
+            Framing::UntilClose => Stage::UntilClose,
+        };
+        self.stream
+            .get_or_insert_with(|| Box::new(StreamCheck::new()))
+            .reset();
+        self.prefix.clear();
+        self.buffer.copy_within(head_bytes..self.filled, 0);
+        self.filled -= head_bytes;
+    }
+
+    /// Uses up everything received as part of a streamed body.
+    fn stream_body(&mut self, expect: &ExpectBody) -> Result<Option<Answer>, Malformed> {
+        let Some(stream) = self.stream.as_deref_mut() else {
+            return Err(Malformed("a body without a head"));
+        };
+        let received = &self.buffer[..self.filled];
+        let prefix = &mut self.prefix;
+        let mut take = |part: &[u8]| {
+            let missing = PREFIX_BYTES.saturating_sub(prefix.len()).min(part.len());
+            prefix.extend_from_slice(&part[..missing]);
+            stream.update(expect, part);
+        };
+        let (used, done) = match &mut self.stage {
+            Stage::Length { left } => {
+                let used = received
+                    .len()
+                    .min(usize::try_from(*left).unwrap_or(usize::MAX));
+                take(&received[..used]);
+                *left -= used as u64;
+                (used, *left == 0)
+            }
+            Stage::Chunked(decoder) => {
+                let used = decoder.decode(received, take)?;
+                (used, decoder.is_done())
+            }
+            Stage::UntilClose | Stage::Head | Stage::Whole { .. } => {
+                take(received);
+                (received.len(), false)
+            }
+        };
+        if used < self.filled {
+            return Err(Malformed("more bytes than the answer's length"));
+        }
+        self.filled = 0;
+        Ok(done.then(|| self.answer(None)))
+    }
+
+    fn answer(&self, whole: Option<Range<usize>>) -> Answer {
+        Answer {
+            status: self.status,
+            reusable: self.keep_alive,
+            media_type_accepted: self.media_type_accepted,
+            declared_length: self.declared_length,
+            whole,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expect::{Judgement, body_hash, judge};
+    use proptest::prelude::*;
+
+    /// Feeds `wire` in parts and judges the answer; `None` if it never completed.
+    fn read(
+        reader: &mut AnswerReader,
+        wire: &[u8],
+        part: usize,
+        expect: &Expect,
+        is_head: bool,
+    ) -> Result<Option<Judgement>, Malformed> {
+        reader.begin();
+        let mut rest = wire;
+        while !rest.is_empty() {
+            let count = part.min(rest.len()).min(reader.spare().len());
+            reader.spare()[..count].copy_from_slice(&rest[..count]);
+            rest = &rest[count..];
+            if let Some(answer) = reader.received(count, expect, is_head)? {
+                return Ok(Some(judge(expect, reader.facts(&answer, expect))));
+            }
+        }
+        Ok(reader
+            .closed()
+            .map(|answer| judge(expect, reader.facts(&answer, expect))))
+    }
+
+    fn judgement(wire: &str, expect: &Expect) -> Result<Option<Judgement>, Malformed> {
+        let whole = read(
+            &mut AnswerReader::new(),
+            wire.as_bytes(),
+            wire.len(),
+            expect,
+            false,
+        );
+        let bytewise = read(&mut AnswerReader::new(), wire.as_bytes(), 1, expect, false);
+        assert!(
+            whole == bytewise || whole.is_err(),
+            "{whole:?} {bytewise:?}"
+        );
+        whole
+    }
+
+    #[test]
+    fn every_framing_is_read_to_its_end() {
+        let expect = Expect::exact("hello");
+        for wire in [
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\n\r\nhello",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        ] {
+            assert_eq!(
+                judgement(wire, &expect),
+                Ok(Some(Judgement::Correct)),
+                "{wire}"
+            );
+        }
+        let empty = Expect {
+            statuses: vec![204, 304],
+            ..Expect::exact("")
+        };
+        assert_eq!(
+            judgement("HTTP/1.1 204 No Content\r\n\r\n", &empty),
+            Ok(Some(Judgement::Correct))
+        );
+        assert_eq!(
+            judgement(
+                "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
+                &empty
+            ),
+            Ok(Some(Judgement::Correct))
+        );
+    }
+
+    #[test]
+    fn an_answer_to_head_is_judged_by_its_declared_length() {
+        let wire = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+        let expect = Expect {
+            length: Some(5),
+            ..Expect::exact("hello")
+        };
+        assert_eq!(
+            read(&mut AnswerReader::new(), wire, 9, &expect, true),
+            Ok(Some(Judgement::Correct))
+        );
+        let expect = Expect {
+            length: Some(6),
+            ..Expect::status(200)
+        };
+        assert_eq!(
+            read(&mut AnswerReader::new(), wire, 9, &expect, true),
+            Ok(Some(Judgement::WrongLength))
+        );
+    }
+
+    #[test]
+    fn each_kind_of_wrong_answer_has_its_own_name() {
+        let expect = Expect {
+            media_type: Some("text/plain".into()),
+            length: Some(5),
+            ..Expect::exact("hello")
+        };
+        let cases = [
+            ("503 No\r\nContent-Length: 0\r\n\r\n", Judgement::Shed),
+            (
+                "404 No\r\nContent-Length: 0\r\n\r\n",
+                Judgement::HttpError(404),
+            ),
+            (
+                "200 OK\r\nContent-Length: 5\r\n\r\nhello",
+                Judgement::WrongMediaType,
+            ),
+            (
+                "200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\nhell",
+                Judgement::WrongLength,
+            ),
+            (
+                "200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhellO",
+                Judgement::WrongBody,
+            ),
+            (
+                "200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello",
+                Judgement::Correct,
+            ),
+        ];
+        for (wire, expected) in cases {
+            assert_eq!(
+                judgement(&format!("HTTP/1.1 {wire}"), &expect),
+                Ok(Some(expected)),
+                "{wire}"
+            );
+        }
+    }
+
+    #[test]
+    fn surplus_bytes_an_endless_head_and_garbage_are_refused() {
+        let expect = Expect::status(200);
+        let endless = format!("HTTP/1.1 200 OK\r\n{}", "A: b\r\n".repeat(20).repeat(1000));
+        let long = format!("HTTP/1.1 200 OK\r\nA: {}", "b".repeat(70_000));
+        let surplus_chunk = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nX";
+        for wire in [
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab",
+            surplus_chunk,
+            &endless,
+            &long,
+            "garbage\r\n\r\n",
+        ] {
+            assert!(
+                read(
+                    &mut AnswerReader::new(),
+                    wire.as_bytes(),
+                    1000,
+                    &expect,
+                    false
+                )
+                .is_err()
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn bodies_of_any_length_in_any_split_and_framing_are_verified(
+            length in prop_oneof![0usize..2000, 60_000usize..200_000],
+            part in 1usize..30_000,
+            framing in 0..3,
+            corrupt in any::<Option<prop::sample::Index>>(),
+        ) {
+            let body: Vec<u8> = (0..length).map(|index| (index * 7 % 251) as u8).collect();
+            let expects = [ExpectBody::Exact(body.clone()), ExpectBody::Hash(body_hash(&body))];
+            let mut sent = body;
+            let corrupt = corrupt.filter(|_| length > 0);
+            if let Some(index) = corrupt {
+                sent[index.index(length)] ^= 1;
+            }
+            let mut wire = match framing {
+                0 => format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").into_bytes(),
+                1 => b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(),
+                _ => b"HTTP/1.1 200 OK\r\n\r\n".to_vec(),
+            };
+            if framing == 1 {
+                for chunk in sent.chunks(5000) {
+                    wire.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+                    wire.extend_from_slice(chunk);
+                    wire.extend_from_slice(b"\r\n");
+                }
+                wire.extend_from_slice(b"0\r\n\r\n");
+            } else {
+                wire.extend_from_slice(&sent);
+            }
+            let mut reader = AnswerReader::new();
+            for body in expects {
+                let expect = Expect { body, ..Expect::status(200) };
+                let wanted = if corrupt.is_some() { Judgement::WrongBody } else { Judgement::Correct };
+                prop_assert_eq!(read(&mut reader, &wire, part, &expect, false), Ok(Some(wanted)));
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(
+            wire in prop::collection::vec(any::<u8>(), 0..300),
+            part in 1usize..50,
+            valid_start in any::<bool>(),
+        ) {
+            let mut wire = wire;
+            if valid_start {
+                wire.splice(0..0, *b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+            }
+            let _ = read(&mut AnswerReader::new(), &wire, part, &Expect::exact("x"), false);
+        }
+    }
+}

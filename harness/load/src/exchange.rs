@@ -1,0 +1,235 @@
+//! One request and its answer, from the worker's side: send, receive, judge, count.
+
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+
+use crate::answer::Answer;
+use crate::clock::{self, Nanos};
+use crate::connection::State;
+use crate::expect::{Answered, Expect, ExpectBody, Judgement, judge};
+use crate::head::Malformed;
+use crate::measure::Exchange;
+use crate::outcome::{ErrorKind, Failure};
+use crate::schedule::Phase;
+use crate::worker::{Free, Worker};
+
+impl Worker<'_> {
+    /// Sends the next request on a free connection. Returns the instant of the send.
+    pub(crate) fn start_exchange(&mut self, free: Free, intended: Nanos) -> Nanos {
+        let order = &self.shared.table.order;
+        // The remainder is below the order's length, so it fits.
+        let request = order[(self.pacer.take() % order.len() as u64) as usize];
+        let connection = &mut self.connections[free.slot as usize];
+        connection.reader.begin();
+        connection.written = 0;
+        connection.state = State::Busy;
+        let sent = clock::now();
+        let exchange = Exchange {
+            request,
+            intended,
+            free: free.since,
+            sent,
+            first_byte: 0,
+        };
+        connection.exchange = exchange;
+        self.in_flight.sent(sent, &self.phases);
+        self.write(free.slot);
+        let phase = self.phases.phase(intended);
+        self.tally.counts(phase).scheduled += 1;
+        if phase == Phase::Window {
+            self.interval.record_sent(&exchange);
+        }
+        sent
+    }
+
+    /// Sends what is left of the request; the rest follows when the socket takes more.
+    fn write(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        let bytes = &self.shared.encoded[connection.exchange.request as usize].bytes;
+        while connection.written < bytes.len() {
+            match connection.send(&bytes[connection.written..]) {
+                Ok(count) => connection.written += count,
+                Err(Errno::INTR) => {}
+                // If the peer is gone it may have answered before, which reading finds out: not here, since
+                // the buffer may still hold an answer to verify, but when epoll reports the end.
+                Err(Errno::AGAIN | Errno::PIPE | Errno::CONNRESET) => return,
+                Err(errno) => return self.fail(slot, ErrorKind::Send(errno.raw_os_error())),
+            }
+        }
+    }
+
+    /// The socket of a busy connection is readable, writable again, or broken.
+    pub(crate) fn on_ready(&mut self, slot: u32, flags: EventFlags) {
+        let connection = &self.connections[slot as usize];
+        let bytes = &self.shared.encoded[connection.exchange.request as usize].bytes;
+        if flags.contains(EventFlags::OUT) && connection.written < bytes.len() {
+            self.write(slot);
+        }
+        let broken = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        if (broken || flags.contains(EventFlags::IN))
+            && self.connections[slot as usize].state == State::Busy
+        {
+            self.read(slot, broken);
+        }
+    }
+
+    /// Receives until the answer is complete or nothing more is there. `broken`: the server has closed
+    /// its side, so that a short read is not yet the end.
+    fn read(&mut self, slot: u32, broken: bool) {
+        loop {
+            let connection = &mut self.connections[slot as usize];
+            let request = connection.exchange.request as usize;
+            let expect = &self.shared.table.requests[request].expect;
+            let (received, room) = match connection.receive() {
+                Ok(counts) => counts,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return,
+                Err(errno) => return self.fail(slot, ErrorKind::Receive(errno.raw_os_error())),
+            };
+            let now = clock::now();
+            if received == 0 {
+                return self.on_closed(slot, now);
+            }
+            if connection.exchange.first_byte == 0 {
+                connection.exchange.first_byte = now;
+            }
+            match connection
+                .reader
+                .received(received, expect, self.shared.encoded[request].is_head)
+            {
+                Ok(Some(answer)) => return self.complete(slot, &answer, now, !broken),
+                Err(Malformed(reason)) => return self.fail(slot, ErrorKind::Malformed(reason)),
+                // Less than there was room for: the socket is empty, and more will be a new event.
+                Ok(None) if received < room && !broken => return,
+                Ok(None) => {}
+            }
+        }
+    }
+
+    fn on_closed(&mut self, slot: u32, now: Nanos) {
+        let reader = &mut self.connections[slot as usize].reader;
+        match reader.closed() {
+            Some(answer) => self.complete(slot, &answer, now, false),
+            None if reader.is_started() => self.fail(slot, ErrorKind::ClosedWithinAnswer),
+            None => self.fail(slot, ErrorKind::ClosedBeforeAnswer),
+        }
+    }
+
+    /// Takes a complete answer. The next request goes out first; the body is verified while the server
+    /// works on it.
+    fn complete(&mut self, slot: u32, answer: &Answer, now: Nanos, reusable: bool) {
+        self.in_flight.ended(now, &self.phases);
+        let connection = &mut self.connections[slot as usize];
+        connection.answered();
+        let exchange = connection.exchange;
+        let request = exchange.request as usize;
+        let all_sent = connection.written == self.shared.encoded[request].bytes.len();
+        let reusable = reusable && answer.reusable && all_sent;
+        if reusable {
+            self.release(slot, now);
+            self.dispatch(now);
+        }
+        let expect = &self.shared.table.requests[request].expect;
+        let facts = self.connections[slot as usize].reader.facts(answer, expect);
+        let judgement = judge(expect, facts);
+        self.count(&exchange, judgement, now);
+        if judgement != Judgement::Correct {
+            self.keep(slot, &exchange, answer, judgement, facts);
+        }
+        if !reusable {
+            self.reopen(slot, now, false);
+        }
+    }
+
+    fn count(&mut self, exchange: &Exchange, judgement: Judgement, now: Nanos) {
+        let phase = self.phases.phase(exchange.intended);
+        self.tally.counts(phase).judged(judgement);
+        if judgement != Judgement::Correct {
+            self.interval.failed += 1;
+            return;
+        }
+        self.interval.correct += 1;
+        if self.phases.window_start <= now && now < self.phases.window_end {
+            self.interval.correct_in_window += 1;
+        }
+        if phase == Phase::Window {
+            self.interval.record_correct(exchange, now);
+        }
+    }
+
+    /// The request on this connection got no usable answer.
+    fn fail(&mut self, slot: u32, kind: ErrorKind) {
+        let now = clock::now();
+        self.in_flight.ended(now, &self.phases);
+        let connection = &self.connections[slot as usize];
+        let exchange = connection.exchange;
+        let phase = self.phases.phase(exchange.intended);
+        let counts = self.tally.counts(phase);
+        match kind {
+            ErrorKind::Timeout => counts.timeout += 1,
+            _ => counts.transport += 1,
+        }
+        self.interval.failed += 1;
+        self.tally.failure(phase, kind, || Failure {
+            request: exchange.request,
+            phase,
+            kind,
+            status: None,
+            expected: "a complete HTTP/1.1 answer".to_owned(),
+            got: connection.reader.received_prefix().to_vec(),
+        });
+        self.reopen(slot, now, true);
+    }
+
+    pub(crate) fn check_timeout(&mut self, slot: u32, now: Nanos) {
+        let sent = self.connections[slot as usize].exchange.sent;
+        if now.saturating_sub(sent) >= self.shared.request_timeout {
+            self.fail(slot, ErrorKind::Timeout);
+        }
+    }
+
+    fn keep(
+        &mut self,
+        slot: u32,
+        exchange: &Exchange,
+        answer: &Answer,
+        judgement: Judgement,
+        facts: Answered,
+    ) {
+        let phase = self.phases.phase(exchange.intended);
+        let expect = &self.shared.table.requests[exchange.request as usize].expect;
+        let reader = &self.connections[slot as usize].reader;
+        self.tally
+            .failure(phase, ErrorKind::Answer(judgement), || Failure {
+                request: exchange.request,
+                phase,
+                kind: ErrorKind::Answer(judgement),
+                status: Some(answer.status),
+                expected: describe(expect, judgement, facts),
+                got: reader.body_prefix(answer).to_vec(),
+            });
+    }
+}
+
+/// What would have been right, in words.
+fn describe(expect: &Expect, judgement: Judgement, facts: Answered) -> String {
+    match judgement {
+        Judgement::Correct => String::new(),
+        Judgement::Shed | Judgement::HttpError(_) => format!("status {:?}", expect.statuses),
+        Judgement::WrongMediaType => format!(
+            "media type {}",
+            expect.media_type.as_deref().unwrap_or("any")
+        ),
+        Judgement::WrongLength => {
+            format!("{} bytes, got {}", expect.length.unwrap_or(0), facts.length)
+        }
+        Judgement::WrongBody => match &expect.body {
+            ExpectBody::Any => String::new(),
+            ExpectBody::Hash(hash) => format!("a body with xxh3 {hash:016x}"),
+            ExpectBody::Exact(bytes) => {
+                let start = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).into_owned();
+                format!("{} bytes: {start}", bytes.len())
+            }
+        },
+    }
+}

@@ -1,0 +1,176 @@
+//! The closed loop against a server that answers at once.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use load::{End, Event, Expect, NullServer, Pacing, Plan, Request, RequestTable, body_hash, run};
+
+const BODY: &[u8] = b"{\"answer\":42}";
+
+fn request() -> Request {
+    Request {
+        expect: Expect {
+            media_type: Some("application/json".into()),
+            length: Some(BODY.len() as u64),
+            body: load::ExpectBody::Hash(body_hash(BODY)),
+            ..Expect::status(200)
+        },
+        ..Request::get("/")
+    }
+}
+
+fn plan(server: &NullServer, requests: Vec<Request>) -> Plan {
+    let table = RequestTable::in_turn(requests).unwrap();
+    Plan {
+        connections: 4,
+        end: End::Timed {
+            warmup: Duration::from_millis(100),
+            window: Duration::from_millis(400),
+            drain: Duration::from_secs(1),
+        },
+        ..Plan::new(server.address(), "localhost", Arc::new(table))
+    }
+}
+
+fn server() -> NullServer {
+    NullServer::start(None, "application/json", BODY).unwrap()
+}
+
+#[test]
+fn every_request_is_accounted_for_and_correct() {
+    let server = server();
+    let mut events = Vec::new();
+    let outcome = run(
+        &plan(&server, vec![request()]),
+        &mut |event| events.push(event),
+        &AtomicBool::new(false),
+    )
+    .unwrap();
+    assert!(outcome.counts.correct > 100, "{:?}", outcome.counts);
+    assert_eq!(
+        outcome.counts.correct, outcome.counts.scheduled,
+        "{:?}",
+        outcome.failures
+    );
+    assert!(outcome.warmup.correct > 10);
+    assert_eq!(outcome.response.len(), outcome.counts.correct);
+    assert_eq!(outcome.lag.len(), outcome.counts.sent());
+    assert_eq!(outcome.window, Duration::from_millis(400));
+    assert_eq!(
+        (
+            outcome.connections.asked,
+            outcome.connections.established,
+            outcome.connections.served
+        ),
+        (4, 4, 4)
+    );
+    assert_eq!(events, [Event::WindowStart, Event::WindowEnd]);
+}
+
+#[test]
+fn a_wrong_expectation_is_found_in_every_answer() {
+    let server = server();
+    let wrong = Request {
+        expect: Expect::exact("something else"),
+        ..request()
+    };
+    let outcome = run(
+        &plan(&server, vec![wrong]),
+        &mut |_| {},
+        &AtomicBool::new(false),
+    )
+    .unwrap();
+    assert_eq!(outcome.counts.wrong, outcome.counts.scheduled);
+    assert_eq!(outcome.counts.correct, 0);
+    assert_eq!(outcome.failures.len(), 8);
+    assert_eq!(outcome.failures[0].got, BODY);
+}
+
+#[test]
+fn each_once_sends_every_entry_of_the_order_once() {
+    let server = server();
+    let table = RequestTable::new(vec![request(), request()], vec![0, 1, 1, 0, 1]).unwrap();
+    let plan = Plan {
+        table: Arc::new(table),
+        end: End::EachOnce {
+            limit: Duration::from_secs(10),
+        },
+        ..plan(&server, vec![request()])
+    };
+    let outcome = run(&plan, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    assert_eq!((outcome.counts.scheduled, outcome.counts.correct), (5, 5));
+    assert!(outcome.window < Duration::from_secs(1));
+}
+
+#[test]
+fn think_time_bounds_the_rate() {
+    let server = server();
+    let plan = Plan {
+        pacing: Pacing::Closed {
+            think: Duration::from_millis(50),
+        },
+        ..plan(&server, vec![request()])
+    };
+    let outcome = run(&plan, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    // 4 connections, 400 ms, 50 ms and a little more between two requests.
+    assert!(
+        (20..=32).contains(&outcome.counts.correct),
+        "{:?}",
+        outcome.counts
+    );
+}
+
+#[test]
+fn stop_ends_a_run_within_100_ms_and_the_counts_still_add_up() {
+    let server = server();
+    let plan = Plan {
+        end: End::Timed {
+            warmup: Duration::ZERO,
+            window: Duration::from_secs(60),
+            drain: Duration::from_secs(60),
+        },
+        ..plan(&server, vec![request()])
+    };
+    let stop = AtomicBool::new(false);
+    let started = Instant::now();
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            stop.store(true, Ordering::Relaxed);
+        });
+        run(&plan, &mut |_| {}, &stop).unwrap()
+    });
+    assert!(
+        started.elapsed() < Duration::from_millis(500),
+        "{:?}",
+        started.elapsed()
+    );
+    assert!(outcome.interrupted);
+    assert!(outcome.window < Duration::from_millis(450));
+    assert!(outcome.counts.is_exact());
+}
+
+#[test]
+fn a_target_that_refuses_is_named() {
+    let refused = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    };
+    let table = RequestTable::in_turn(vec![request()]).unwrap();
+    let plan = Plan {
+        connections: 4,
+        ..Plan::new(refused, "localhost", Arc::new(table))
+    };
+    let started = Instant::now();
+    let error = run(&plan, &mut |_| {}, &AtomicBool::new(false))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains(&refused.to_string()) && error.contains("refused"),
+        "{error}"
+    );
+    assert!(started.elapsed() < Duration::from_secs(1));
+}
