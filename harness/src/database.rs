@@ -5,7 +5,8 @@ mod account;
 mod binaries;
 mod cluster;
 pub mod command;
-mod connection;
+pub(crate) mod connection;
+pub mod download;
 mod facts;
 pub mod leftovers;
 pub mod seed;
@@ -207,8 +208,19 @@ fn from_local(folder: &Arc<RunFolder>, stop: &AtomicBool) -> Result<Database> {
     bail!("PostgreSQL on this machine: {}", reasons.join("; "))
 }
 
-fn from_download(_folder: &Arc<RunFolder>, _stop: &AtomicBool) -> Result<Database> {
-    bail!("downloaded PostgreSQL: not yet available")
+fn from_download(folder: &Arc<RunFolder>, stop: &AtomicBool) -> Result<Database> {
+    let fetched =
+        download::installation(stop).and_then(|installation| start(&installation, folder, stop));
+    fetched.map_err(|error| in_words(error, "downloaded PostgreSQL"))
+}
+
+/// With the source's name before it; an interruption stays one.
+fn in_words(error: anyhow::Error, source: &'static str) -> anyhow::Error {
+    if error.is::<Interrupted>() {
+        error
+    } else {
+        error.context(source)
+    }
 }
 
 fn start(

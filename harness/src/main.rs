@@ -1,1 +1,47 @@
-fn main() {}
+//! The program `lanebench`: one place that prints errors and sets the exit status.
+
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use clap::Parser;
+use harness::checks::Verdict;
+use harness::cli::{Cli, Command};
+use harness::folders::Folders;
+use harness::signals::{self, Interrupted};
+use harness::{database, doctor, list, run, verify};
+
+const SOME_ROW_IS_NOT_VALID: u8 = 1;
+const BAD_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match signals::install()
+        .map_err(anyhow::Error::from)
+        .and_then(|stop| execute(&cli, &stop))
+    {
+        Ok(Verdict::Valid) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(SOME_ROW_IS_NOT_VALID),
+        Err(error) => {
+            eprintln!("lanebench: {error:#}");
+            ExitCode::from(if error.is::<Interrupted>() {
+                signals::INTERRUPTED_STATUS
+            } else {
+                BAD_USAGE
+            })
+        }
+    }
+}
+
+fn execute(cli: &Cli, stop: &AtomicBool) -> Result<Verdict> {
+    let folders = Folders::find(&cli.folders)?;
+    match &cli.command {
+        Command::List => list::run(&folders).map(|()| Verdict::Valid),
+        Command::Verify(args) => verify::run(args, &folders, stop),
+        Command::Run(args) => run::run(args, &folders, stop),
+        Command::Doctor(args) => doctor::run(args, &folders, stop),
+        Command::Database(command) => {
+            database::command::run(command, stop).map(|()| Verdict::Valid)
+        }
+    }
+}

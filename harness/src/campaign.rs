@@ -1,0 +1,233 @@
+//! What a run writes down: the plan, the environment, every trial. `campaign.json` is the record; everything that
+//! is printed or drawn is read from it.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::checks::{Check, Verdict};
+use crate::cpus::CpuPlan;
+use crate::environment::Environment;
+use crate::inspection::Inspection;
+use crate::process::Profile;
+
+/// Raised whenever a reader of the previous version would misread the file.
+pub const SCHEMA: u32 = 1;
+
+/// One results folder's record.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Campaign {
+    pub schema: u32,
+    pub lanebench: String,
+    /// UTC, RFC 3339.
+    pub started_at: String,
+    pub state: State,
+    /// The command line that made it.
+    pub command: Vec<String>,
+    pub plan: Plan,
+    pub environment: Environment,
+    pub database: DatabaseRecord,
+    pub servers: Vec<ServerRecord>,
+    /// What every server sends to the database for one request, counted before any load.
+    pub inspections: Vec<Inspection>,
+    pub trials: Vec<Trial>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    Running,
+    Complete,
+    Interrupted,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Plan {
+    pub workloads: Vec<String>,
+    pub servers: Vec<String>,
+    pub profiles: Vec<Profile>,
+    pub preset: String,
+    pub publishable: bool,
+    pub pool: usize,
+    /// Threads of the blocking lanes; as many as the pool has connections where not given.
+    pub threads: Option<usize>,
+    /// Connections of each rung of the closed loop.
+    pub closed: Vec<usize>,
+    pub blocks: usize,
+    pub warmup_seconds: f64,
+    pub window_seconds: f64,
+    /// Of the requests' parameters.
+    pub seed: u64,
+    pub cpus: CpuPlan,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DatabaseRecord {
+    /// Which source it came from, in words.
+    pub source: String,
+    pub version: String,
+    /// Every setting that is not at its default.
+    pub settings: Vec<(String, String)>,
+    pub scale: String,
+    /// Hash of the seeded content.
+    pub content: String,
+    /// Why statements are not observed, where they are not.
+    pub statements_unobserved: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ServerRecord {
+    pub name: String,
+    pub lane: crate::server::Lane,
+    pub about: String,
+    /// SHA-256 of the program.
+    pub binary_sha256: Option<String>,
+    /// What the server says of itself, by profile.
+    pub says: Vec<(Profile, serde_json::Value)>,
+}
+
+/// One fresh server, one rung, one window.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Trial {
+    pub workload: String,
+    pub server: String,
+    pub profile: Profile,
+    /// Connections of the closed loop.
+    pub connections: usize,
+    pub block: usize,
+    /// Its place in the block, from 0.
+    pub position: usize,
+    pub started_at: String,
+    pub verdict: Verdict,
+    pub checks: Vec<Check>,
+    /// Absent where the trial did not get as far as a window.
+    pub window: Option<Window>,
+}
+
+/// What one window measured. Rates are per second, latencies in nanoseconds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Window {
+    pub seconds: f64,
+    /// Correct answers only.
+    pub requests_per_second: f64,
+    pub latency_ns: Latency,
+    pub counts: load::Counts,
+    /// Distinct errors of the transport, with how often each came.
+    pub errors: Vec<(String, u64)>,
+    pub server: ServerUse,
+    /// CPU time of all of PostgreSQL's processes; absent where they cannot be seen.
+    pub database_cpu_seconds: Option<f64>,
+    pub database: Option<DatabaseUse>,
+    pub generator_cpu_seconds: f64,
+    /// How long one statement holds its connection by its own account, where the workload says so.
+    pub delay_ms: Option<f64>,
+    /// Whole-life figures of the server, warm-up and verification included.
+    pub statements_per_request: Option<f64>,
+    pub transactions_per_request: f64,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Latency {
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    pub p99_9: u64,
+    pub max: u64,
+    pub mean: f64,
+}
+
+/// What the server used within the window; `threads` and `rss_bytes` at its end.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct ServerUse {
+    pub cpu_seconds: f64,
+    pub threads: u64,
+    pub rss_bytes: u64,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+}
+
+/// What `pg_stat_statements` counted within the window.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct DatabaseUse {
+    pub calls: u64,
+    pub execution_ms: f64,
+}
+
+impl DatabaseUse {
+    pub fn mean_execution_ms(&self) -> Option<f64> {
+        (self.calls > 0).then(|| self.execution_ms / self.calls as f64)
+    }
+}
+
+/// The folder of one campaign.
+#[derive(Debug)]
+pub struct ResultsFolder {
+    path: PathBuf,
+}
+
+impl ResultsFolder {
+    /// Makes the folder, and refuses one that already has something in it.
+    ///
+    /// # Errors
+    /// It cannot be made, or is not empty.
+    pub fn create(path: PathBuf) -> Result<ResultsFolder> {
+        fs::create_dir_all(&path)
+            .with_context(|| format!("cannot make the results folder {}", path.display()))?;
+        let taken = fs::read_dir(&path)
+            .with_context(|| format!("cannot read {}", path.display()))?
+            .next()
+            .is_some();
+        if taken {
+            bail!(
+                "the results folder {} is not empty; name another with --out",
+                path.display()
+            );
+        }
+        Ok(ResultsFolder { path })
+    }
+
+    pub fn campaign_file(&self) -> PathBuf {
+        self.path.join("campaign.json")
+    }
+
+    /// Writes the whole record. The file is replaced in one step, so a reader or a crash never meets half of it.
+    ///
+    /// # Errors
+    /// The folder cannot be written to.
+    pub fn save(&self, campaign: &Campaign) -> Result<()> {
+        let file = self.campaign_file();
+        write_whole(&file, campaign).with_context(|| format!("cannot write {}", file.display()))
+    }
+}
+
+fn write_whole(file: &Path, campaign: &Campaign) -> Result<()> {
+    let unfinished = file.with_extension("json.unfinished");
+    let mut text = serde_json::to_vec_pretty(campaign)?;
+    text.push(b'\n');
+    let mut writer = File::create(&unfinished)?;
+    writer.write_all(&text)?;
+    writer.sync_all()?;
+    fs::rename(&unfinished, file)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_with_results_in_it_is_never_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("campaign.json"), "{}").unwrap();
+        let error = ResultsFolder::create(folder.path().to_owned())
+            .expect_err("taken")
+            .to_string();
+        assert!(
+            error.contains("is not empty; name another with --out"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,56 @@
+//! The command line.
+
+use clap::{Parser, Subcommand};
+
+use crate::database;
+use crate::doctor::DoctorArgs;
+use crate::folders::FolderArgs;
+use crate::run::RunArgs;
+use crate::verify::VerifyArgs;
+
+/// Which database lane should a service use: a nonblocking PostgreSQL driver, or a blocking one on a bounded thread
+/// pool? lanebench measures it on this machine, and shows why its answer can be trusted.
+#[derive(Debug, Parser)]
+#[command(name = "lanebench", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(flatten)]
+    pub folders: FolderArgs,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  lanebench run point-read                       every lane, 1, 8 and 32 connections
+  lanebench run ten-ms --pool 16 --closed 64     the concurrency model: a statement that waits 10 ms
+  lanebench verify                               every server against every workload, no load
+
+Exit status: 0 all rows are valid, 1 some row is not, 2 bad usage or nothing measured, 130 interrupted.";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Workloads, shapes, servers and presets
+    List,
+    /// Every server against every workload, no load: answers to the byte, and what PostgreSQL sees of each
+    Verify(VerifyArgs),
+    /// Measure workloads, and print a table
+    Run(RunArgs),
+    /// Is this machine fit to measure?
+    Doctor(DoctorArgs),
+    /// The database by itself: start one, seed one, or print the URL of one that runs
+    #[command(subcommand)]
+    Database(database::command::DatabaseCommand),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,103 @@
+//! An open, seeded and watched database, ready for servers to use.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use crate::campaign::DatabaseRecord;
+use crate::database::leftovers::RunFolder;
+use crate::database::seed::{self, Scale, Seeded};
+use crate::database::{self, Choice, Database};
+use crate::monitor::Monitor;
+
+/// Connections that stay free for the harness and for an administrator.
+const SPARE_CONNECTIONS: usize = 5;
+
+/// Flags of every command that needs a database.
+#[derive(Debug, Clone, Args)]
+pub struct DatabaseArgs {
+    /// auto (DATABASE_URL, else PostgreSQL on this machine, else downloaded), local, download, or a URL
+    #[arg(
+        long,
+        default_value = "auto",
+        value_name = "D",
+        help_heading = "Database"
+    )]
+    pub database: Choice,
+
+    /// How many times the default number of rows to seed
+    #[arg(long, default_value_t, value_name = "F", help_heading = "Database")]
+    pub scale: Scale,
+}
+
+/// A database with the shop in it. Dropping it ends what was started for it.
+#[derive(Debug)]
+pub struct Provisioned {
+    pub database: Database,
+    pub seeded: Seeded,
+    pub monitor: Monitor,
+    /// Where children are noted, for the next run to find should this one be killed.
+    pub run_folder: Arc<RunFolder>,
+}
+
+impl Provisioned {
+    /// Opens the database, refuses a pool it has no room for, and seeds it. Says on stderr what it did.
+    ///
+    /// # Errors
+    /// One line: no database, no room, no seed, or an interruption.
+    pub fn open(args: &DatabaseArgs, pool: usize, stop: &AtomicBool) -> Result<Provisioned> {
+        let run_folder = Arc::new(RunFolder::create()?);
+        let database = database::open(&args.database, &run_folder, stop)?;
+        eprintln!("database: {}", database.source);
+        refuse_oversized(pool, &database)?;
+        let seeded = seed::ensure(&database.url, args.scale, stop)?;
+        let done = if seeded.skipped {
+            "is seeded already"
+        } else {
+            "seeded"
+        };
+        eprintln!(
+            "shop {done}, scale {}, content {} ({:.1} s)",
+            seeded.scale,
+            seeded.fingerprint,
+            seeded.took.as_secs_f64()
+        );
+        let monitor = Monitor::connect(&database)?;
+        Ok(Provisioned {
+            database,
+            seeded,
+            monitor,
+            run_folder,
+        })
+    }
+
+    /// What a campaign keeps of it.
+    pub fn record(&self) -> DatabaseRecord {
+        DatabaseRecord {
+            source: self.database.source.clone(),
+            version: self.database.server_version.clone(),
+            settings: self
+                .database
+                .settings
+                .iter()
+                .map(|setting| (setting.name.clone(), setting.value.clone()))
+                .collect(),
+            scale: self.seeded.scale.to_string(),
+            content: self.seeded.fingerprint.clone(),
+            statements_unobserved: self.monitor.unobserved().map(str::to_owned),
+        }
+    }
+}
+
+fn refuse_oversized(pool: usize, database: &Database) -> Result<()> {
+    let most = (database.max_connections as usize).saturating_sub(SPARE_CONNECTIONS);
+    if pool > most {
+        bail!(
+            "--pool {pool}: this database has room for {} connections, which leaves {most} for a pool; ask for fewer, or raise max_connections",
+            database.max_connections
+        );
+    }
+    Ok(())
+}

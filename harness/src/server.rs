@@ -1,0 +1,152 @@
+//! The servers under test, as their `server.toml` files describe them, and how they are built.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use workloads::Workload;
+
+use crate::folders::Folders;
+
+/// How a server waits for the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lane {
+    Nonblocking,
+    Blocking,
+}
+
+/// One server: any program, in any language, that keeps the process contract.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// The name of its folder.
+    pub name: String,
+    pub about: String,
+    pub lane: Lane,
+    /// The command that builds it, run at the repository's root; empty where nothing needs building.
+    pub build: Vec<String>,
+    /// The command that runs it; its first word is absolute, or found on the PATH.
+    pub run: Vec<String>,
+    /// Shapes and workloads it does not serve, each with the reason.
+    pub skip: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireServer {
+    about: String,
+    lane: Lane,
+    #[serde(default)]
+    build: Vec<String>,
+    run: Vec<String>,
+    #[serde(default)]
+    skip: BTreeMap<String, String>,
+}
+
+impl Server {
+    /// Every server of the folder, ordered by name.
+    ///
+    /// # Errors
+    /// The first `server.toml` that cannot be read or is refused, or a folder without any.
+    pub fn read_all(folders: &Folders) -> Result<Vec<Server>> {
+        let folder = &folders.servers;
+        let entries =
+            fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+        let mut files = Vec::new();
+        for entry in entries {
+            let file = entry
+                .with_context(|| format!("cannot read {}", folder.display()))?
+                .path()
+                .join("server.toml");
+            if file.is_file() {
+                files.push(file);
+            }
+        }
+        files.sort();
+        if files.is_empty() {
+            bail!(
+                "{}: no server is described here; one is a folder with a server.toml",
+                folder.display()
+            );
+        }
+        files.iter().map(|file| read(file, &folders.root)).collect()
+    }
+
+    /// Why the server does not serve a workload, if it does not.
+    pub fn skips(&self, workload: &Workload) -> Option<&str> {
+        let reason = self
+            .skip
+            .get(&workload.name)
+            .or_else(|| self.skip.get(workload.shape.name()));
+        reason.map(String::as_str)
+    }
+
+    /// Runs the build command. What it prints goes to stderr.
+    ///
+    /// # Errors
+    /// The command cannot be started, or fails.
+    pub fn build(&self, root: &Path) -> Result<()> {
+        let Some((program, arguments)) = self.build.split_first() else {
+            return Ok(());
+        };
+        let command = self.build.join(" ");
+        let status = Command::new(program)
+            .args(arguments)
+            .current_dir(root)
+            // `run` names a path below the root: that is where the build has to put it.
+            .env("CARGO_TARGET_DIR", root.join("target"))
+            .stdin(Stdio::null())
+            .stdout(std::io::stderr())
+            .status()
+            .with_context(|| format!("server `{}`: cannot run `{command}`", self.name))?;
+        if !status.success() {
+            bail!("server `{}`: `{command}` failed ({status})", self.name);
+        }
+        Ok(())
+    }
+}
+
+fn read(file: &Path, root: &Path) -> Result<Server> {
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let wire: WireServer = toml::from_str(&text).map_err(|error| {
+        let line = error
+            .span()
+            .map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+        let message = error.message().lines().collect::<Vec<_>>().join(", ");
+        anyhow::anyhow!("{}:{line}: {message}", file.display())
+    })?;
+    let folder = file
+        .parent()
+        .and_then(Path::file_name)
+        .and_then(|name| name.to_str());
+    let Some(name) = folder else {
+        bail!("{}: the folder's name is not text", file.display())
+    };
+    let mut run = wire.run;
+    match run.first_mut() {
+        // A bare word is looked up on the PATH, as a shell would.
+        Some(program) if program.contains('/') => *program = absolute(root, program),
+        Some(_) => {}
+        None => bail!(
+            "{}: `run` is empty; name the program that starts the server",
+            file.display()
+        ),
+    }
+    Ok(Server {
+        name: name.to_owned(),
+        about: wire.about,
+        lane: wire.lane,
+        build: wire.build,
+        run,
+        skip: wire.skip,
+    })
+}
+
+fn absolute(root: &Path, program: &str) -> String {
+    let path: PathBuf = root.join(program);
+    path.display().to_string()
+}

@@ -1,0 +1,236 @@
+//! `lanebench verify`: every server against every workload in both profiles, without load.
+
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use clap::Args;
+use comfy_table::{Table, presets};
+use workloads::{Catalog, Workload};
+
+use crate::checks::Verdict;
+use crate::expected::Answers;
+use crate::folders::Folders;
+use crate::inspection::{self, Inspection, StartupCost};
+use crate::process::{Profile, READY_LIMIT, Settings};
+use crate::provision::{DatabaseArgs, Provisioned};
+use crate::run::{build, chosen_servers};
+use crate::selection::by_name;
+use crate::server::Server;
+use crate::signals::Interrupted;
+use crate::table::{each, label};
+
+/// Flags of `lanebench verify`.
+#[derive(Debug, Clone, Args)]
+pub struct VerifyArgs {
+    /// Workloads to verify, by name [default: all]
+    #[arg(short, long = "workload", value_delimiter = ',', value_name = "NAME")]
+    pub names: Vec<String>,
+
+    /// Servers to verify, by name [default: all]
+    #[arg(short, long = "server", value_delimiter = ',', value_name = "NAME")]
+    pub servers: Vec<String>,
+
+    /// Connections in each server's pool
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub pool: u16,
+
+    /// Seed of the requests' parameters
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+
+    #[command(flatten)]
+    pub database: DatabaseArgs,
+}
+
+/// What one cell of the table says.
+enum Verified {
+    Counted(Inspection),
+    NotSupported(String),
+    Failed(String),
+}
+
+/// Prints a row for each workload, server and profile.
+///
+/// # Errors
+/// Bad usage, an interruption, or a failure of the database. A server's failure is a row.
+pub fn run(args: &VerifyArgs, folders: &Folders, stop: &AtomicBool) -> Result<Verdict> {
+    let catalog = Catalog::read(&folders.definitions, &folders.queries)?;
+    let workloads = chosen(&args.names, catalog)?;
+    let servers = chosen_servers(&args.servers, folders)?;
+    build(&servers, folders, stop)?;
+    let mut provisioned = Provisioned::open(&args.database, usize::from(args.pool), stop)?;
+    let answers = workloads
+        .iter()
+        .map(|workload| Answers::derive(workload, &provisioned.database.url, args.seed))
+        .collect::<Result<Vec<_>>>()?;
+    let mut rows = Vec::new();
+    for server in &servers {
+        for profile in [Profile::Parity, Profile::Defaults] {
+            let settings = settings(args, folders, &provisioned.database.url, profile);
+            let subject = Subject {
+                server,
+                settings,
+                provisioned: &mut provisioned,
+                stop,
+            };
+            rows.extend(subject.verify(&workloads, &answers)?);
+        }
+    }
+    print(&rows);
+    let failed = rows
+        .iter()
+        .any(|row| matches!(row.verified, Verified::Failed(_)));
+    Ok(if failed {
+        Verdict::Failed
+    } else {
+        Verdict::Valid
+    })
+}
+
+fn chosen(names: &[String], catalog: Catalog) -> Result<Vec<Workload>> {
+    if names.is_empty() {
+        return Ok(catalog.workloads);
+    }
+    names
+        .iter()
+        .map(|name| {
+            by_name("workload", name, &catalog.workloads, |workload| {
+                &workload.name
+            })
+            .cloned()
+        })
+        .collect()
+}
+
+fn settings(
+    args: &VerifyArgs,
+    folders: &Folders,
+    database_url: &str,
+    profile: Profile,
+) -> Settings {
+    Settings {
+        database_url: database_url.to_owned(),
+        pool: usize::from(args.pool),
+        threads: None,
+        profile,
+        definitions: folders.definitions.clone(),
+        queries: folders.queries.clone(),
+        cpus: Vec::new(),
+        ready_limit: READY_LIMIT,
+    }
+}
+
+struct Row {
+    workload: String,
+    server: String,
+    verified: Verified,
+}
+
+/// One server in one profile.
+struct Subject<'a> {
+    server: &'a Server,
+    settings: Settings,
+    provisioned: &'a mut Provisioned,
+    stop: &'a AtomicBool,
+}
+
+impl Subject<'_> {
+    fn verify(mut self, workloads: &[Workload], answers: &[Answers]) -> Result<Vec<Row>> {
+        eprintln!(
+            "verifying {}",
+            label(&self.server.name, self.settings.profile)
+        );
+        let startup =
+            inspection::startup_cost(self.server, &self.settings, self.provisioned, self.stop);
+        let startup = startup.map(|(startup, _)| startup);
+        let mut rows = Vec::new();
+        for (workload, answers) in workloads.iter().zip(answers) {
+            let verified = match (self.server.skips(workload), &startup) {
+                (Some(reason), _) => Verified::NotSupported(reason.to_owned()),
+                (None, Err(error)) => failed(error)?,
+                (None, Ok(startup)) => self.inspect(workload, answers, *startup)?,
+            };
+            let server = label(&self.server.name, self.settings.profile);
+            rows.push(Row {
+                workload: workload.name.clone(),
+                server,
+                verified,
+            });
+        }
+        Ok(rows)
+    }
+
+    fn inspect(
+        &mut self,
+        workload: &Workload,
+        answers: &Answers,
+        startup: StartupCost,
+    ) -> Result<Verified> {
+        let subject = (workload, answers);
+        match inspection::inspect(
+            self.server,
+            &self.settings,
+            subject,
+            startup,
+            self.provisioned,
+            self.stop,
+        ) {
+            Ok(inspection) => Ok(Verified::Counted(inspection)),
+            Err(error) => failed(&error),
+        }
+    }
+}
+
+/// A server's failure, as a row; an interruption is passed on.
+fn failed(error: &anyhow::Error) -> Result<Verified> {
+    if error.is::<Interrupted>() {
+        return Err(Interrupted.into());
+    }
+    Ok(Verified::Failed(format!("{error:#}")))
+}
+
+fn print(rows: &[Row]) {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header([
+        "workload",
+        "server",
+        "answers",
+        "statements/req",
+        "transactions/req",
+        "round trips/req",
+        "result",
+    ]);
+    for Row {
+        workload,
+        server,
+        verified,
+    } in rows
+    {
+        let dash = String::from("-");
+        let cells = match verified {
+            Verified::Counted(inspection) => [
+                inspection.distinct_requests.to_string(),
+                each(inspection.statements_per_request),
+                each(Some(inspection.transactions_per_request)),
+                each(inspection.round_trips_per_request),
+                "ok".to_owned(),
+            ],
+            Verified::NotSupported(why) => [
+                dash.clone(),
+                dash.clone(),
+                dash.clone(),
+                dash,
+                format!("not supported: {why}"),
+            ],
+            Verified::Failed(why) => [
+                dash.clone(),
+                dash.clone(),
+                dash.clone(),
+                dash,
+                format!("FAILED: {why}"),
+            ],
+        };
+        table.add_row([workload, server].into_iter().chain(&cells));
+    }
+    println!("{}", table.trim_fmt());
+}
