@@ -6,6 +6,7 @@ use std::io;
 use deadpool_postgres::{Manager, Object, Pool, PoolBuilder, PoolError, Runtime};
 use front::{
     CONNECT_TIMEOUT, Cause, Config, Failure, Kind, Lane, OpenError, PoolUse, Profile, StatementId,
+    no_answer,
 };
 use tokio::runtime::Handle;
 use tokio::time::timeout;
@@ -159,7 +160,7 @@ async fn open_whole(
         let client = match timeout(CONNECT_TIMEOUT, pool.get()).await {
             Ok(Ok(client)) => client,
             Ok(Err(error)) => return Err(open_error(error.into(), opened, size, address)),
-            Err(late) => return Err(open_error(late.into(), opened, size, address)),
+            Err(_) => return Err(open_error(no_answer(), opened, size, address)),
         };
         for sql in statements {
             let prepared = client.prepare_cached(sql).await;

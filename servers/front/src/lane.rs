@@ -119,6 +119,11 @@ pub enum OpenError {
     Prepare { sql: String, source: Cause },
 }
 
+/// What to tell of a database that takes connections and then says nothing for [`CONNECT_TIMEOUT`].
+pub fn no_answer() -> Cause {
+    format!("no answer within {} s", CONNECT_TIMEOUT.as_secs()).into()
+}
+
 /// A driver's error.
 pub type Cause = Box<dyn Error + Send + Sync>;
 

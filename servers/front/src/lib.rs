@@ -26,7 +26,7 @@ use tokio::runtime::{Builder, Runtime};
 
 pub use config::{Config, Profile};
 pub use failure::Failure;
-pub use lane::{CONNECT_TIMEOUT, Cause, Kind, Lane, OpenError, PoolUse, StatementId};
+pub use lane::{CONNECT_TIMEOUT, Cause, Kind, Lane, OpenError, PoolUse, StatementId, no_answer};
 pub use server::{StartError, run};
 
 /// How long the runtime may take to stop once the server has: what is left by then is cut off.

@@ -1,1 +1,9 @@
-fn main() {}
+//! The lane `sqlx`: sqlx, nonblocking, with its own pool.
+
+mod lane;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    front::main::<lane::Sqlx>()
+}

@@ -1,0 +1,174 @@
+//! Opening the pool off the async threads, and one job a request on a bounded number of blocking threads.
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use front::{
+    CONNECT_TIMEOUT, Cause, Config, Failure, Kind, Lane, OpenError, PoolUse, Profile, StatementId,
+    no_answer,
+};
+use r2d2::{Builder, Pool};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use workloads::{Delay, Item};
+
+use crate::connection::{Connection, Manager};
+
+/// A pool of `postgres` clients, and as many permits as there are threads to use them.
+pub(crate) struct R2d2 {
+    /// Empty while it is being dropped, and never before.
+    pool: Option<Pool<Manager>>,
+    permits: Arc<Semaphore>,
+    queue_wait: Duration,
+}
+
+impl Lane for R2d2 {
+    const NAME: &'static str = "r2d2";
+    const KIND: Kind = Kind::Blocking;
+    const CRATES: &'static [&'static str] =
+        &["postgres", "r2d2", "r2d2_postgres", "tokio-postgres"];
+
+    async fn open(config: &Config, statements: &[String]) -> Result<R2d2, OpenError> {
+        let manager = Manager::new(config, statements)?;
+        let address = manager.address.clone();
+        let connect_error = |source: Cause| OpenError::Connect { address, source };
+        let checking = spawn_blocking(move || manager.check().map(|()| manager));
+        let manager = match timeout(CONNECT_TIMEOUT, checking).await {
+            Ok(Ok(checked)) => checked?,
+            Ok(Err(panicked)) => return Err(connect_error(panicked.into())),
+            Err(_) => return Err(connect_error(no_answer())),
+        };
+        let (builder, size) = (builder(config), config.pool);
+        let opening = spawn_blocking(move || open_whole(builder, manager, size));
+        let pool = opening
+            .await
+            .unwrap_or_else(|panicked| Err(connect_error(panicked.into())))?;
+        let permits = Arc::new(Semaphore::new(config.threads() as usize));
+        Ok(R2d2 {
+            pool: Some(pool),
+            permits,
+            queue_wait: config.queue_wait,
+        })
+    }
+
+    async fn item(&self, statement: StatementId, id: i32) -> Result<Option<Item>, Failure> {
+        self.on_a_thread(move |connection| connection.item(statement, id))
+            .await
+    }
+
+    async fn delay(&self, statement: StatementId) -> Result<Delay, Failure> {
+        self.on_a_thread(move |connection| connection.delay(statement))
+            .await
+    }
+
+    fn pool_use(&self) -> PoolUse {
+        let state = self.pool.as_ref().map(Pool::state);
+        state.map_or(PoolUse { size: 0, in_use: 0 }, |state| PoolUse {
+            size: state.connections,
+            in_use: state.connections.saturating_sub(state.idle_connections),
+        })
+    }
+
+    fn notes(profile: Profile) -> &'static [&'static str] {
+        const THREADS: &str = "a job takes one of `threads` permits before it is handed to tokio's blocking pool, \
+            and gives it back when its statement has ended";
+        match profile {
+            Profile::Parity => &[
+                THREADS,
+                "test_on_check_out(false): no ping; connections never expire",
+            ],
+            Profile::Defaults => &[
+                THREADS,
+                "as it ships: pings at check-out with an empty query, which is a transaction but no statement; \
+                 idle_timeout 10 min, max_lifetime 30 min",
+            ],
+        }
+    }
+
+    /// The pool has no way to close but to be dropped.
+    async fn close(&self) {}
+}
+
+impl R2d2 {
+    /// Runs one job on a blocking thread with a connection, both bounded, and waited for no longer than
+    /// `queue_wait` together.
+    ///
+    /// The job owns its permit. If the request is dropped meanwhile, the job goes on to the end of its statement
+    /// and only then gives back first the connection, then the permit.
+    async fn on_a_thread<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let deadline = Instant::now() + self.queue_wait;
+        let permit = timeout(self.queue_wait, Arc::clone(&self.permits).acquire_owned()).await;
+        let Ok(Ok(permit)) = permit else {
+            return Err(Failure::NoConnection);
+        };
+        let pool = self.pool.clone().ok_or(Failure::NoConnection)?;
+        let done = spawn_blocking(move || {
+            let _permit = permit;
+            let wait = deadline.saturating_duration_since(Instant::now());
+            let mut connection = pool.get_timeout(wait).map_err(|_| Failure::NoConnection)?;
+            job(&mut connection)
+        });
+        done.await
+            .unwrap_or_else(|error| Err(Failure::Database(error.into())))
+    }
+}
+
+/// A `postgres::Client` panics when dropped on an async thread, and the last request may well end on one.
+impl Drop for R2d2 {
+    fn drop(&mut self) {
+        let pool = self.pool.take();
+        let closing = thread::Builder::new().spawn(move || drop(pool));
+        let _ = closing.map(thread::JoinHandle::join);
+    }
+}
+
+impl fmt::Debug for R2d2 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("R2d2")
+            .field("pool_use", &self.pool_use())
+            .finish_non_exhaustive()
+    }
+}
+
+fn builder(config: &Config) -> Builder<Manager> {
+    let builder = Pool::builder().max_size(config.pool);
+    match config.profile {
+        Profile::Parity => builder
+            .min_idle(Some(config.pool))
+            .test_on_check_out(false)
+            .idle_timeout(None)
+            .max_lifetime(None),
+        Profile::Defaults => builder,
+    }
+}
+
+/// Takes every connection before giving one back, so that the pool has to open them all.
+fn open_whole(
+    builder: Builder<Manager>,
+    manager: Manager,
+    size: u32,
+) -> Result<Pool<Manager>, OpenError> {
+    let address = manager.address.clone();
+    let pool = builder.build_unchecked(manager);
+    let mut connections = Vec::new();
+    for opened in 0..size {
+        match pool.get_timeout(CONNECT_TIMEOUT) {
+            Ok(connection) => connections.push(connection),
+            Err(source) => {
+                return Err(OpenError::Pool {
+                    opened,
+                    wanted: size,
+                    address,
+                    source: source.into(),
+                });
+            }
+        }
+    }
+    Ok(pool)
+}

@@ -1,0 +1,208 @@
+//! Opening the pool, and one statement a request on a connection of it.
+
+use front::{
+    CONNECT_TIMEOUT, Cause, Config, Failure, Kind, Lane, OpenError, PoolUse, Profile, StatementId,
+    no_answer,
+};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgRow};
+use sqlx::{
+    AssertSqlSafe, Connection, Error, Executor, PgConnection, PgPool, Row, SqlSafeStr, SqlStr,
+};
+use tokio::time::timeout;
+use workloads::{Delay, Item};
+
+/// sqlx's pool, each of its connections with every statement in its cache.
+///
+/// When a request is dropped, the pool's own release waits for the end of its statement before the connection is
+/// lent again, so that nothing is to be done about that here.
+#[derive(Debug)]
+pub(crate) struct Sqlx {
+    pool: PgPool,
+    statements: Vec<SqlStr>,
+}
+
+impl Lane for Sqlx {
+    const NAME: &'static str = "sqlx";
+    const KIND: Kind = Kind::Nonblocking;
+    const CRATES: &'static [&'static str] = &["sqlx"];
+
+    async fn open(config: &Config, statements: &[String]) -> Result<Sqlx, OpenError> {
+        let database = Database::read(config)?;
+        // The pool retries a refused connection until its deadline and then tells of the deadline alone; a
+        // connection of our own tells at once what is wrong.
+        let first = database
+            .connect()
+            .await
+            .map_err(|source| database.connect_error(source))?;
+        let _ = first.close().await;
+        let pool = pool_options(config).connect_lazy_with(database.options.clone());
+        let statements: Vec<_> = statements
+            .iter()
+            .map(|sql| AssertSqlSafe(sql.clone()).into_sql_str())
+            .collect();
+        open_whole(&pool, config.pool, &statements, &database).await?;
+        Ok(Sqlx { pool, statements })
+    }
+
+    async fn item(&self, statement: StatementId, id: i32) -> Result<Option<Item>, Failure> {
+        let query = sqlx::query(self.sql(statement)).bind(id);
+        let row = query.fetch_optional(&self.pool).await.map_err(failure)?;
+        row.map(|row| item(&row)).transpose().map_err(failure)
+    }
+
+    async fn delay(&self, statement: StatementId) -> Result<Delay, Failure> {
+        let row = sqlx::query(self.sql(statement))
+            .fetch_one(&self.pool)
+            .await
+            .map_err(failure)?;
+        Ok(Delay {
+            waited_ms: row.try_get(0).map_err(failure)?,
+        })
+    }
+
+    fn pool_use(&self) -> PoolUse {
+        let size = self.pool.size();
+        let idle = u32::try_from(self.pool.num_idle()).unwrap_or(u32::MAX);
+        PoolUse {
+            size,
+            in_use: size.saturating_sub(idle),
+        }
+    }
+
+    fn notes(profile: Profile) -> &'static [&'static str] {
+        const RELEASE: &str = "pings at release: a bare Sync, one more round trip but no statement and no \
+            transaction, in a task of its own that keeps the connection until it is answered; sqlx has no switch for it";
+        match profile {
+            Profile::Parity => &[
+                RELEASE,
+                "test_before_acquire(false): no ping at check-out; connections never expire",
+            ],
+            Profile::Defaults => &[
+                RELEASE,
+                "as it ships: pings at check-out too, idle_timeout 10 min, max_lifetime 30 min",
+            ],
+        }
+    }
+
+    async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+impl Sqlx {
+    /// A second handle to the text, not a copy of it.
+    fn sql(&self, statement: StatementId) -> SqlStr {
+        self.statements[statement.index()].clone()
+    }
+}
+
+fn pool_options(config: &Config) -> PgPoolOptions {
+    let options = PgPoolOptions::new().max_connections(config.pool);
+    match config.profile {
+        Profile::Parity => options
+            .min_connections(config.pool)
+            .test_before_acquire(false)
+            .acquire_timeout(config.queue_wait)
+            .idle_timeout(None)
+            .max_lifetime(None),
+        Profile::Defaults => options,
+    }
+}
+
+struct Database {
+    options: PgConnectOptions,
+    /// The host and port to name in errors. Never the URL itself: it may hold a password.
+    address: String,
+}
+
+impl Database {
+    fn read(config: &Config) -> Result<Database, OpenError> {
+        let options: PgConnectOptions = config
+            .database_url
+            .parse()
+            .map_err(|error: Error| OpenError::Url(error.into()))?;
+        let address = match options.get_socket() {
+            Some(folder) => format!("{}:{}", folder.display(), options.get_port()),
+            None => format!("{}:{}", options.get_host(), options.get_port()),
+        };
+        let options = options
+            .application_name("lanebench-sqlx")
+            .options([("statement_timeout", config.statement_timeout_ms())]);
+        Ok(Database { options, address })
+    }
+
+    async fn connect(&self) -> Result<PgConnection, Cause> {
+        let connected = timeout(CONNECT_TIMEOUT, PgConnection::connect_with(&self.options)).await;
+        Ok(connected.map_err(|_| no_answer())??)
+    }
+
+    fn connect_error(&self, source: Cause) -> OpenError {
+        OpenError::Connect {
+            address: self.address.clone(),
+            source,
+        }
+    }
+
+    /// The pool could not open another connection; trying without it gives the reason.
+    async fn pool_error(&self, opened: u32, wanted: u32, error: impl Into<Cause>) -> OpenError {
+        let source = match self.connect().await {
+            Ok(_) => error.into(),
+            Err(reason) => reason,
+        };
+        OpenError::Pool {
+            opened,
+            wanted,
+            address: self.address.clone(),
+            source,
+        }
+    }
+}
+
+/// Takes every connection before giving one back, so that the pool has to open them all.
+async fn open_whole(
+    pool: &PgPool,
+    size: u32,
+    statements: &[SqlStr],
+    database: &Database,
+) -> Result<(), OpenError> {
+    let mut connections = Vec::new();
+    for opened in 0..size {
+        let mut connection = match timeout(CONNECT_TIMEOUT, pool.acquire()).await {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(error)) => return Err(database.pool_error(opened, size, error).await),
+            Err(_) => return Err(database.pool_error(opened, size, no_answer()).await),
+        };
+        for sql in statements {
+            let prepared = connection.prepare(sql.clone()).await;
+            prepared.map_err(|source| OpenError::Prepare {
+                sql: sql.as_str().to_owned(),
+                source: source.into(),
+            })?;
+        }
+        connections.push(connection);
+    }
+    Ok(())
+}
+
+fn item(row: &PgRow) -> Result<Item, Error> {
+    Ok(Item {
+        id: row.try_get(0)?,
+        owner_id: row.try_get(1)?,
+        title: row.try_get(2)?,
+        description: row.try_get(3)?,
+        price_cents: row.try_get(4)?,
+        stock: row.try_get(5)?,
+    })
+}
+
+fn failure(error: Error) -> Failure {
+    match &error {
+        Error::PoolTimedOut | Error::PoolClosed => Failure::NoConnection,
+        Error::Io(_) => Failure::ConnectionLost(error.into()),
+        Error::Database(reported) => match reported.code().map(|code| code.into_owned()) {
+            Some(code) => Failure::from_sqlstate(&code, error),
+            None => Failure::Database(error.into()),
+        },
+        _ => Failure::Database(error.into()),
+    }
+}
