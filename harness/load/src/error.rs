@@ -1,6 +1,7 @@
 //! Why a run could not take place at all. What happens to single requests is data, see `Outcome`.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 /// A run that could not start, or could not go on. One line each: what is wrong and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +40,14 @@ pub enum LoadError {
         /// The operating system's answer.
         source: std::io::Error,
     },
+    /// A file with observations could not be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: std::io::Error,
+    },
     /// A system call failed that never should.
     #[error("{call} failed: {source}")]
     Os {
@@ -50,6 +59,13 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    pub(crate) fn write(path: &Path) -> impl FnOnce(std::io::Error) -> LoadError {
+        move |source| LoadError::Write {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
     pub(crate) fn os(call: &'static str) -> impl FnOnce(rustix::io::Errno) -> LoadError {
         move |errno| LoadError::Os {
             call,

@@ -10,8 +10,9 @@ use crate::expect::{Answered, Expect, ExpectBody, Judgement, judge};
 use crate::head::Malformed;
 use crate::measure::Exchange;
 use crate::outcome::{ErrorKind, Failure};
+use crate::record::{Ending, Record};
 use crate::schedule::Phase;
-use crate::worker::{Free, Worker};
+use crate::worker::{Free, Message, Worker};
 
 impl Worker<'_> {
     /// Sends the next request on a free connection. Returns the instant of the send.
@@ -132,7 +133,13 @@ impl Worker<'_> {
         let expect = &self.shared.table.requests[request].expect;
         let facts = self.connections[slot as usize].reader.facts(answer, expect);
         let judgement = judge(expect, facts);
-        self.count(&exchange, judgement, now);
+        self.book(
+            slot,
+            &exchange,
+            Ending::Judged(judgement),
+            answer.status,
+            now,
+        );
         if judgement != Judgement::Correct {
             self.keep(slot, &exchange, answer, judgement, facts);
         }
@@ -141,35 +148,64 @@ impl Worker<'_> {
         }
     }
 
-    fn count(&mut self, exchange: &Exchange, judgement: Judgement, now: Nanos) {
+    /// Books the end of the request on this connection, whatever end it was.
+    pub(crate) fn end_exchange(&mut self, slot: u32, ending: Ending, status: u16, now: Nanos) {
+        let exchange = self.connections[slot as usize].exchange;
+        self.in_flight.ended(now, &self.phases);
+        self.book(slot, &exchange, ending, status, now);
+    }
+
+    fn book(&mut self, slot: u32, exchange: &Exchange, ending: Ending, status: u16, now: Nanos) {
         let phase = self.phases.phase(exchange.intended);
-        self.tally.counts(phase).judged(judgement);
-        if judgement != Judgement::Correct {
+        self.tally.ended(phase, ending);
+        self.tally.wire_ns += self.phases.within_window(exchange.sent, now);
+        if ending == Ending::Judged(Judgement::Correct) {
+            self.interval.correct += 1;
+            if self.phases.window_start <= now && now < self.phases.window_end {
+                self.interval.correct_in_window += 1;
+            }
+            if phase == Phase::Window {
+                self.interval.record_correct(exchange, now);
+            }
+        } else {
             self.interval.failed += 1;
-            return;
+            if phase == Phase::Window && matches!(ending, Ending::Timeout | Ending::Unfinished) {
+                self.censored
+                    .saturating_record(now.saturating_sub(exchange.intended));
+            }
         }
-        self.interval.correct += 1;
-        if self.phases.window_start <= now && now < self.phases.window_end {
-            self.interval.correct_in_window += 1;
-        }
-        if phase == Phase::Window {
-            self.interval.record_correct(exchange, now);
+        if let Some(keeper) = &mut self.place.records {
+            // Connections are counted in u32, over all workers.
+            let connection = self.place.first_connection as u32 + slot;
+            let record = Record {
+                exchange: *exchange,
+                done: now,
+                connection,
+                status,
+                phase,
+                ending,
+            };
+            if let Some(records) = keeper.keep(record) {
+                self.tell(Message::Records {
+                    worker: self.place.index,
+                    records,
+                });
+            }
         }
     }
 
     /// The request on this connection got no usable answer.
     fn fail(&mut self, slot: u32, kind: ErrorKind) {
         let now = clock::now();
-        self.in_flight.ended(now, &self.phases);
+        let ending = if kind == ErrorKind::Timeout {
+            Ending::Timeout
+        } else {
+            Ending::Transport
+        };
+        self.end_exchange(slot, ending, 0, now);
         let connection = &self.connections[slot as usize];
         let exchange = connection.exchange;
         let phase = self.phases.phase(exchange.intended);
-        let counts = self.tally.counts(phase);
-        match kind {
-            ErrorKind::Timeout => counts.timeout += 1,
-            _ => counts.transport += 1,
-        }
-        self.interval.failed += 1;
         self.tally.failure(phase, kind, || Failure {
             request: exchange.request,
             phase,

@@ -7,6 +7,7 @@ use hdrhistogram::Histogram;
 use crate::LoadError;
 use crate::clock::Nanos;
 use crate::outcome::{Counts, ErrorKind, Failure};
+use crate::record::Ending;
 use crate::schedule::{Phase, Phases};
 
 /// Longest time a histogram tells apart from a longer one.
@@ -15,6 +16,12 @@ const HIGHEST_NS: u64 = 60 * crate::clock::SECOND;
 /// An empty histogram of the kind used everywhere: 1 ns to 60 s, three digits.
 pub(crate) fn histogram() -> Result<Histogram<u64>, LoadError> {
     Histogram::new_with_bounds(1, HIGHEST_NS, 3)
+        .map_err(|error| LoadError::Invalid(format!("histogram: {error}")))
+}
+
+/// Adds `part` to `sum`, both made by `histogram`.
+pub(crate) fn merge(sum: &mut Histogram<u64>, part: &Histogram<u64>) -> Result<(), LoadError> {
+    sum.add(part)
         .map_err(|error| LoadError::Invalid(format!("histogram: {error}")))
 }
 
@@ -118,6 +125,9 @@ pub(crate) struct Tally {
     pub(crate) window: Counts,
     pub(crate) errors: BTreeMap<ErrorKind, u64>,
     pub(crate) failures: Vec<Failure>,
+    /// Time that requests spent on the wire within the window, from their own instants: the lambda * W
+    /// of Little's law over the window.
+    pub(crate) wire_ns: u64,
     keep_failures: usize,
 }
 
@@ -128,6 +138,7 @@ impl Tally {
             window: Counts::default(),
             errors: BTreeMap::new(),
             failures: Vec::new(),
+            wire_ns: 0,
             keep_failures,
         }
     }
@@ -136,6 +147,16 @@ impl Tally {
         match phase {
             Phase::Warmup => &mut self.warmup,
             Phase::Window => &mut self.window,
+        }
+    }
+
+    pub(crate) fn ended(&mut self, phase: Phase, ending: Ending) {
+        let counts = self.counts(phase);
+        match ending {
+            Ending::Judged(judgement) => counts.judged(judgement),
+            Ending::Timeout => counts.timeout += 1,
+            Ending::Transport => counts.transport += 1,
+            Ending::Unfinished => counts.unfinished += 1,
         }
     }
 

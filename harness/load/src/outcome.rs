@@ -8,6 +8,8 @@ use hdrhistogram::Histogram;
 
 use crate::expect::Judgement;
 use crate::schedule::Phase;
+use crate::usage::ThreadUsage;
+use crate::verdict::{Check, Verdict};
 
 /// The nine terms. `scheduled` equals the sum of the others, always.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -196,11 +198,36 @@ pub struct Outcome {
     pub errors: BTreeMap<ErrorKind, u64>,
     /// The first failures of the run, warm-up included; at most `Plan::keep_failures`.
     pub failures: Vec<Failure>,
+    /// Lower bounds of the response times of the window's timeouts, unfinished and unsent requests, ns.
+    pub censored: Histogram<u64>,
     /// CPU time of the generator's threads in the window, including what they spent spinning.
     pub cpu: Duration,
+    /// Each generator thread within the window.
+    pub threads: Vec<ThreadUsage>,
+    /// How late a thread on these CPUs wakes without any load, ns, right before the run; empty if the
+    /// plan asked for no probe.
+    pub jitter: Histogram<u64>,
+    /// |L - lambda W| / L over the window, with L from counting sends and ends, and lambda W from the
+    /// requests' own instants. Not zero: requests were lost or booked twice. `None` without requests.
+    pub little_residual: Option<f64>,
+    /// Per-request records that did not fit the memory for them.
+    pub records_dropped: u64,
+    /// The figures the verdict rests on.
+    pub checks: Vec<Check>,
+    /// Whether the figures describe the server.
+    pub verdict: Verdict,
 }
 
 impl Outcome {
+    /// Response times in ns with the lower bounds of what got no answer among them, so that percentiles
+    /// are lower bounds too and nothing vanishes.
+    pub fn response_with_bounds(&self) -> Histogram<u64> {
+        let mut all = self.response.clone();
+        // Both have the same range and precision, which is all that could differ.
+        let _ = all.add(&self.censored);
+        all
+    }
+
     /// Correct answers per second of the window.
     pub fn achieved_rate(&self) -> f64 {
         let seconds = self.window.as_secs_f64();

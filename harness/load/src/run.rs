@@ -1,7 +1,5 @@
 //! A run from plan to outcome: starts the workers, keeps the clock of phases, merges what they record.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, ScopedJoinHandle};
@@ -10,124 +8,19 @@ use std::time::Duration;
 use crate::LoadError;
 use crate::clock::{self, MILLISECOND, Nanos, SECOND, nanos};
 use crate::collect::Collector;
-use crate::limits;
+use crate::measure::Interval;
 use crate::outcome::Outcome;
-use crate::request::{Encoded, RequestTable, encode};
-use crate::schedule::{self, Cursor, End, Pacer, Pacing, Phase, Phases, Stripe, Timetable};
-use crate::worker::{Message, Shared, Worker, WorkerReport};
+use crate::plan::{Event, Plan};
+use crate::record::{Record, RecordKeeper, new_chunk, spare_chunks};
+use crate::report::WorkerReport;
+use crate::request::{Encoded, encode};
+use crate::schedule::{End, Pacer, Pacing, Phases, Stripe};
+use crate::timetable::{Cursor, Timetable};
+use crate::worker::{Message, Place, Shared, Worker};
+use crate::{limits, probe};
 
 /// From the last worker's readiness to the start of the schedule: enough for every thread to wake up.
 const LEAD: Nanos = 2 * MILLISECOND;
-
-/// Everything that determines a run.
-#[derive(Debug, Clone)]
-pub struct Plan {
-    /// Where to connect.
-    pub target: SocketAddr,
-    /// The `Host` header.
-    pub host: String,
-    /// What to send, in which sequence.
-    pub table: Arc<RequestTable>,
-    /// Connections, spread evenly over the workers. One request at a time on each.
-    pub connections: usize,
-    /// When requests are due.
-    pub pacing: Pacing,
-    /// When the run ends.
-    pub end: End,
-    /// From the send to the last byte of the answer.
-    pub request_timeout: Duration,
-    /// For opening a connection, and for all of them before the start.
-    pub connect_timeout: Duration,
-    /// One worker thread pinned to each; empty: one worker, not pinned.
-    pub cpus: Vec<usize>,
-    /// How many failures to keep with their details.
-    pub keep_failures: usize,
-}
-
-impl Plan {
-    /// One unpinned worker, one connection, closed loop without think time for 10 s after 1 s of
-    /// warm-up. Meant as the base of a struct update.
-    pub fn new(target: SocketAddr, host: impl Into<String>, table: Arc<RequestTable>) -> Plan {
-        Plan {
-            target,
-            host: host.into(),
-            table,
-            connections: 1,
-            pacing: Pacing::Closed {
-                think: Duration::ZERO,
-            },
-            end: End::Timed {
-                warmup: Duration::from_secs(1),
-                window: Duration::from_secs(10),
-                drain: Duration::from_secs(2),
-            },
-            request_timeout: Duration::from_secs(30),
-            connect_timeout: Duration::from_secs(5),
-            cpus: Vec::new(),
-            keep_failures: 8,
-        }
-    }
-
-    fn validate(&self) -> Result<(), LoadError> {
-        let invalid = |message: &str| Err(LoadError::Invalid(message.to_owned()));
-        if self.connections == 0 {
-            return invalid("0 connections can send nothing; ask for at least 1");
-        }
-        if u32::try_from(self.connections).is_err() {
-            return invalid("more than 2^32 connections");
-        }
-        if self.request_timeout.is_zero() || self.connect_timeout.is_zero() {
-            return invalid("a timeout of 0 leaves no time for an answer");
-        }
-        match self.end {
-            End::Timed { window, .. } if window.is_zero() => {
-                return invalid("a window of 0 s measures nothing");
-            }
-            End::EachOnce { limit } if limit.is_zero() => {
-                return invalid("a limit of 0 s leaves no time to send");
-            }
-            End::EachOnce { .. } if matches!(self.pacing, Pacing::Open { .. }) => {
-                return invalid("sending each request once has no rate: use the closed loop");
-            }
-            End::Timed { .. } | End::EachOnce { .. } => {}
-        }
-        schedule::validate(self.pacing)
-    }
-
-    fn workers(&self) -> usize {
-        self.cpus.len().clamp(1, self.connections)
-    }
-}
-
-/// What the coordinating thread reports while a run is under way.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Event {
-    /// The warm-up is over. In `EachOnce`: the run starts.
-    WindowStart,
-    /// The window is over; the drain begins. Called once for every `WindowStart`.
-    WindowEnd,
-    /// A second is over.
-    Second(Live),
-}
-
-/// Figures of the last second, over all workers.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Live {
-    /// The phase that second was in.
-    pub phase: Phase,
-    /// Since the start of the run.
-    pub elapsed: Duration,
-    /// Until the window's end.
-    pub remaining: Duration,
-    /// Correct answers.
-    pub correct: u64,
-    /// Requests that ended otherwise.
-    pub failed: u64,
-    /// Median response time; `None` outside of the window.
-    pub p50: Option<Duration>,
-    /// 99th percentile of the response time.
-    pub p99: Option<Duration>,
-}
 
 /// Runs `plan`. `observer` is called on the calling thread; `stop` ends the run within 100 ms with
 /// what was found until then.
@@ -163,11 +56,10 @@ pub fn run(
             .map(|index| Member::spawn(scope, plan, &shared, index, outbox.clone()))
             .collect();
         drop(outbox);
-        let mut collector = Collector::new(plan.connections, team.len())?;
-        let result = coordinate(plan, &team, &inbox, &mut collector, observer);
-        let mut first_error = result.err();
+        let mut collector = Collector::new(plan)?;
+        let mut first_error = coordinate(plan, &team, &inbox, &mut collector, observer).err();
         for member in team {
-            drop((member.start, member.spares));
+            drop((member.start, member.spares, member.spare_records));
             match member.thread.join() {
                 Ok(Ok(Some(report))) => collector.worker_ended(report)?,
                 Ok(Ok(None)) => {}
@@ -178,7 +70,7 @@ pub fn run(
         }
         match first_error {
             Some(error) => Err(error),
-            None => Ok(collector.outcome(plan, stop)),
+            None => collector.outcome(plan, stop),
         }
     })
 }
@@ -187,7 +79,8 @@ pub fn run(
 struct Member<'s> {
     thread: ScopedJoinHandle<'s, Result<Option<WorkerReport>, LoadError>>,
     start: Sender<(Pacer, Phases)>,
-    spares: Sender<Box<crate::measure::Interval>>,
+    spares: Sender<Box<Interval>>,
+    spare_records: Sender<Vec<Record>>,
 }
 
 impl<'s> Member<'s> {
@@ -200,20 +93,25 @@ impl<'s> Member<'s> {
     ) -> Member<'s> {
         let (start, wait_for_start) = mpsc::channel();
         let (spares, take_spare) = mpsc::channel();
-        let share = plan.connections / plan.workers()
-            + usize::from(index < plan.connections % plan.workers());
-        let cpu = plan.cpus.get(index).copied();
+        let (spare_records, take_spare_records) = mpsc::channel();
+        let (each, more) = (
+            plan.connections / plan.workers(),
+            plan.connections % plan.workers(),
+        );
+        let place = Place {
+            index,
+            cpu: plan.cpus.get(index).copied(),
+            first_connection: index * each + index.min(more),
+            connections: each + usize::from(index < more),
+            outbox: outbox.clone(),
+            spares: take_spare,
+            records: plan
+                .records
+                .as_ref()
+                .map(|_| RecordKeeper::new(take_spare_records)),
+        };
         let thread = scope.spawn(move || {
-            let live = || -> Result<Option<WorkerReport>, LoadError> {
-                limits::prepare_thread(cpu)?;
-                let mut worker = Worker::new(index, shared, share, outbox.clone(), take_spare)?;
-                worker.establish()?;
-                match wait_for_start.recv() {
-                    Ok((pacer, phases)) => worker.run(pacer, phases).map(Some),
-                    Err(mpsc::RecvError) => Ok(None),
-                }
-            };
-            let result = live();
+            let result = generate(plan, shared, place, &wait_for_start);
             let _ = outbox.send(Message::Ended);
             result
         });
@@ -221,7 +119,42 @@ impl<'s> Member<'s> {
             thread,
             start,
             spares,
+            spare_records,
         }
+    }
+
+    /// Gives the worker the intervals and chunks that will go round, and lets it go.
+    fn start(&self, plan: &Plan, pacer: Pacer, phases: Phases) -> Result<(), LoadError> {
+        // A send fails if the thread has ended, which is noticed when it is joined.
+        for _ in 0..2 {
+            let _ = self.spares.send(Box::new(Interval::new()?));
+        }
+        for _ in 0..plan
+            .records
+            .as_ref()
+            .map_or(0, |records| spare_chunks(records, plan.workers()))
+        {
+            let _ = self.spare_records.send(new_chunk());
+        }
+        let _ = self.start.send((pacer, phases));
+        Ok(())
+    }
+}
+
+/// The life of a worker's thread. `None` if the run was given up before it started.
+fn generate(
+    plan: &Plan,
+    shared: &Shared,
+    place: Place,
+    start: &Receiver<(Pacer, Phases)>,
+) -> Result<Option<WorkerReport>, LoadError> {
+    limits::prepare_thread(place.cpu)?;
+    let jitter = probe::jitter_here(plan.jitter_probe)?;
+    let mut worker = Worker::new(shared, place, jitter)?;
+    worker.establish()?;
+    match start.recv() {
+        Ok((pacer, phases)) => worker.run(pacer, phases).map(Some),
+        Err(mpsc::RecvError) => Ok(None),
     }
 }
 
@@ -236,16 +169,9 @@ fn coordinate(
     await_connections(plan, team.len(), inbox, collector)?;
     let timetable = timetable(plan);
     let phases = Phases::new(clock::now() + LEAD, plan.end);
-    collector.started(phases, timetable);
+    collector.started(phases);
     for (index, member) in team.iter().enumerate() {
-        for _ in 0..2 {
-            let _ = member
-                .spares
-                .send(Box::new(crate::measure::Interval::new()?));
-        }
-        let _ = member
-            .start
-            .send((pacer(plan, timetable, phases, index), phases));
+        member.start(plan, pacer(plan, timetable, phases, index), phases)?;
     }
     let mut edges = [
         (phases.window_start, Event::WindowStart),
@@ -273,6 +199,14 @@ fn coordinate(
                 interval.clear();
                 let _ = team[worker].spares.send(interval);
             }
+            Ok(Message::Records {
+                worker,
+                mut records,
+            }) => {
+                collector.records(&records)?;
+                records.clear();
+                let _ = team[worker].spare_records.send(records);
+            }
             Ok(Message::Ended) => ended += 1,
             Ok(Message::Ready { .. }) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
@@ -294,7 +228,8 @@ fn await_connections(
     let mut established_total = 0;
     for _ in 0..workers {
         // Every worker keeps the deadline itself; the extra second is for one that died.
-        match inbox.recv_timeout(plan.connect_timeout + Duration::from_secs(1)) {
+        match inbox.recv_timeout(plan.jitter_probe + plan.connect_timeout + Duration::from_secs(1))
+        {
             Ok(Message::Ready {
                 established,
                 last_error,
@@ -304,7 +239,7 @@ fn await_connections(
                     cause = error.to_string();
                 }
             }
-            Ok(Message::Interval { .. } | Message::Ended) | Err(_) => {
+            Ok(Message::Interval { .. } | Message::Records { .. } | Message::Ended) | Err(_) => {
                 cause = "a generator thread ended early".to_owned()
             }
         }

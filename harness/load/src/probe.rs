@@ -1,0 +1,61 @@
+//! The jitter probe: how exactly this machine lets a thread meet an instant, without any load.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use rustix::event::epoll;
+
+use crate::LoadError;
+use crate::clock::{self, Nanos, nanos};
+use crate::limits;
+use crate::measure::histogram;
+
+/// Distance of the probe's instants: a schedule of 10,000/s.
+const PERIOD: Nanos = 100_000;
+/// Before a due instant a generator thread stops sleeping this early and spins: about what a wake-up
+/// can cost.
+pub(crate) const SPIN: Nanos = 60_000;
+
+/// Waits for instants 100 us apart for `duration`, in the way the open loop waits, on a thread of its
+/// own pinned to `cpu`. Returns the lateness in ns: what a generator's lag can be at best.
+///
+/// # Errors
+/// If the CPU is not allowed.
+pub fn jitter(cpu: Option<usize>, duration: Duration) -> Result<Histogram<u64>, LoadError> {
+    let probe = std::thread::spawn(move || {
+        limits::prepare_thread(cpu)?;
+        jitter_here(duration)
+    });
+    probe
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The probe on the calling thread.
+pub(crate) fn jitter_here(duration: Duration) -> Result<Histogram<u64>, LoadError> {
+    let epoll =
+        epoll::create(epoll::CreateFlags::CLOEXEC).map_err(LoadError::os("epoll_create1"))?;
+    let mut lateness = histogram()?;
+    let mut events = Vec::with_capacity(1);
+    let start = clock::now();
+    let end = start + nanos(duration);
+    let mut due = start + PERIOD;
+    while due < end {
+        loop {
+            let now = clock::now();
+            if now >= due {
+                lateness.saturating_record(now - due);
+                break;
+            }
+            let timeout = clock::to_timespec((due - now).saturating_sub(SPIN));
+            // An interrupted wait is a short one; the loop looks at the clock anyway.
+            let _ = epoll::wait(
+                &epoll,
+                rustix::buffer::spare_capacity(&mut events),
+                Some(&timeout),
+            );
+        }
+        due += PERIOD;
+    }
+    Ok(lateness)
+}
