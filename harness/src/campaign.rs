@@ -162,29 +162,25 @@ impl DatabaseUse {
     }
 }
 
-/// The folder of one campaign.
+/// The folder of one campaign. It is made with the first save, so that a run that measures nothing leaves nothing.
 #[derive(Debug)]
 pub struct ResultsFolder {
     path: PathBuf,
 }
 
 impl ResultsFolder {
-    /// Makes the folder, and refuses one that already has something in it.
-    ///
     /// # Errors
-    /// It cannot be made, or is not empty.
-    pub fn create(path: PathBuf) -> Result<ResultsFolder> {
-        fs::create_dir_all(&path)
-            .with_context(|| format!("cannot make the results folder {}", path.display()))?;
-        let taken = fs::read_dir(&path)
-            .with_context(|| format!("cannot read {}", path.display()))?
-            .next()
-            .is_some();
-        if taken {
-            bail!(
-                "the results folder {} is not empty; name another with --out",
-                path.display()
-            );
+    /// The path is something else than a folder, or a folder with something in it.
+    pub fn at(path: PathBuf) -> Result<ResultsFolder> {
+        if path.exists() {
+            let mut content = fs::read_dir(&path)
+                .with_context(|| format!("cannot use {} for results", path.display()))?;
+            if content.next().is_some() {
+                bail!(
+                    "the results folder {} is not empty; name another with --out",
+                    path.display()
+                );
+            }
         }
         Ok(ResultsFolder { path })
     }
@@ -199,6 +195,8 @@ impl ResultsFolder {
     /// The folder cannot be written to.
     pub fn save(&self, campaign: &Campaign) -> Result<()> {
         let file = self.campaign_file();
+        fs::create_dir_all(&self.path)
+            .with_context(|| format!("cannot make the results folder {}", self.path.display()))?;
         write_whole(&file, campaign).with_context(|| format!("cannot write {}", file.display()))
     }
 }
@@ -222,7 +220,7 @@ mod tests {
     fn a_folder_with_results_in_it_is_never_written_over() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("campaign.json"), "{}").unwrap();
-        let error = ResultsFolder::create(folder.path().to_owned())
+        let error = ResultsFolder::at(folder.path().to_owned())
             .expect_err("taken")
             .to_string();
         assert!(

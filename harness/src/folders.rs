@@ -10,15 +10,30 @@ use clap::Args;
 #[derive(Debug, Clone, Default, Args)]
 pub struct FolderArgs {
     /// Folder with the workloads' definitions (*.toml) [default: workloads/definitions of the repository]
-    #[arg(long = "workloads", global = true, value_name = "DIR", help_heading = "Folders")]
+    #[arg(
+        long = "workloads",
+        global = true,
+        value_name = "DIR",
+        help_heading = "Folders"
+    )]
     pub workloads_folder: Option<PathBuf>,
 
     /// Folder with the workloads' statements (*.sql) [default: sql/queries of the repository]
-    #[arg(long = "sql", global = true, value_name = "DIR", help_heading = "Folders")]
+    #[arg(
+        long = "sql",
+        global = true,
+        value_name = "DIR",
+        help_heading = "Folders"
+    )]
     pub sql_folder: Option<PathBuf>,
 
     /// Folder with a folder for each server, holding its server.toml [default: servers of the repository]
-    #[arg(long = "servers", global = true, value_name = "DIR", help_heading = "Folders")]
+    #[arg(
+        long = "servers",
+        global = true,
+        value_name = "DIR",
+        help_heading = "Folders"
+    )]
     pub servers_folder: Option<PathBuf>,
 }
 
@@ -43,8 +58,16 @@ impl Folders {
                 "--workloads",
                 root.join("workloads/definitions"),
             )?,
-            queries: folder(args.sql_folder.as_deref(), "--sql", root.join("sql/queries"))?,
-            servers: folder(args.servers_folder.as_deref(), "--servers", root.join("servers"))?,
+            queries: folder(
+                args.sql_folder.as_deref(),
+                "--sql",
+                root.join("sql/queries"),
+            )?,
+            servers: folder(
+                args.servers_folder.as_deref(),
+                "--servers",
+                root.join("servers"),
+            )?,
             root,
         })
     }

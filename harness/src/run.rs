@@ -20,12 +20,14 @@ use crate::progress::Progress;
 use crate::provision::{DatabaseArgs, Provisioned};
 use crate::selection::by_name;
 use crate::server::Server;
-use crate::signals::{self, Interrupted};
+use crate::signals;
 use crate::table;
 use crate::trial::{self, Bench, Place, Subject};
 
 /// More connections than this are a mistake rather than a measurement.
 const MOST_CONNECTIONS: usize = 10_000;
+/// A server that takes longer is not a service.
+const LONGEST_READY_SECONDS: f64 = 3600.0;
 /// What a trial takes besides its warm-up and window, until the first has been seen.
 const TRIAL_OVERHEAD: Duration = Duration::from_millis(800);
 
@@ -63,6 +65,10 @@ pub struct RunArgs {
     /// Seed of the requests' parameters
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
+
+    /// How long a server may take to become ready
+    #[arg(long, default_value_t = READY_LIMIT.as_secs_f64(), value_name = "S")]
+    pub ready_seconds: f64,
 
     /// Folder for the results [default: results/<time>-<workloads>]
     #[arg(long, value_name = "DIR")]
@@ -120,7 +126,7 @@ pub fn run(args: &RunArgs, folders: &Folders, stop: &AtomicBool) -> Result<Verdi
     let workloads = chosen_workloads(&args.names, &catalog)?;
     let servers = chosen_servers(&args.servers, folders)?;
     refuse_impossible(args)?;
-    let results = ResultsFolder::create(results_path(args, folders))?;
+    let results = ResultsFolder::at(results_path(args, folders))?;
     let plan = plan(args, &workloads, &servers)?;
     build(&servers, folders, stop)?;
 
@@ -153,12 +159,14 @@ pub fn run(args: &RunArgs, folders: &Folders, stop: &AtomicBool) -> Result<Verdi
         provisioned: &mut provisioned,
         stop,
     };
+    let ready_limit = Duration::from_secs_f64(args.ready_seconds);
     let mut session = Session {
         campaign,
         results,
         workloads,
         servers,
         folders,
+        ready_limit,
     };
     let ended = session.measure(&mut bench);
     session.close(ended)
@@ -215,6 +223,12 @@ fn refuse_impossible(args: &RunArgs) -> Result<()> {
         if !(1..=MOST_CONNECTIONS).contains(&count) {
             bail!("{flag} {count}: it may be 1 to {MOST_CONNECTIONS}");
         }
+    }
+    if !(0.001..=LONGEST_READY_SECONDS).contains(&args.ready_seconds) {
+        bail!(
+            "--ready-seconds {}: it may be 0.001 to {LONGEST_READY_SECONDS}",
+            args.ready_seconds
+        );
     }
     Ok(())
 }
@@ -276,6 +290,7 @@ struct Session<'a> {
     workloads: Vec<Workload>,
     servers: Vec<Server>,
     folders: &'a Folders,
+    ready_limit: Duration,
 }
 
 impl Session<'_> {
@@ -290,7 +305,6 @@ impl Session<'_> {
             })
             .collect::<Result<Vec<_>>>()?;
         self.inspect(bench, &subjects, &answers)?;
-        self.results.save(&self.campaign)?;
         self.trials(bench, &subjects, &answers)
     }
 
@@ -311,7 +325,7 @@ impl Session<'_> {
                     definitions: self.folders.definitions.clone(),
                     queries: self.folders.queries.clone(),
                     cpus: bench.plan.cpus.server.clone(),
-                    ready_limit: READY_LIMIT,
+                    ready_limit: self.ready_limit,
                 };
                 let (startup, says) =
                     inspection::startup_cost(server, &settings, bench.provisioned, bench.stop)?;
@@ -345,12 +359,9 @@ impl Session<'_> {
                     bench.provisioned,
                     bench.stop,
                 );
-                match inspected {
-                    Ok(inspection) => self.campaign.inspections.push(inspection),
-                    // Its trials will say the same, each as a row.
-                    Err(error) if error.is::<inspection::WrongAnswers>() => {}
-                    Err(error) => return Err(error),
-                }
+                let inspection =
+                    inspected.with_context(|| format!("server `{}`", subject.server.name))?;
+                self.campaign.inspections.push(inspection);
             }
         }
         Ok(())
@@ -418,8 +429,11 @@ impl Session<'_> {
     }
 
     fn close(mut self, ended: Result<()>) -> Result<Verdict> {
-        let complete = ended.is_ok();
-        self.campaign.state = if complete {
+        let trials = &self.campaign.trials;
+        let Some(gravest) = trials.iter().map(|trial| trial.verdict).max() else {
+            return ended.map(|()| Verdict::Valid);
+        };
+        self.campaign.state = if ended.is_ok() {
             State::Complete
         } else {
             State::Interrupted
@@ -429,19 +443,7 @@ impl Session<'_> {
             print_workload(&self.campaign, workload);
         }
         eprintln!("results: {}", self.results.campaign_file().display());
-        match ended {
-            Err(error) if error.is::<Interrupted>() => {
-                Err(error.context(format!("{} trials are saved", self.campaign.trials.len())))
-            }
-            Err(error) => Err(error),
-            Ok(()) => Ok(self
-                .campaign
-                .trials
-                .iter()
-                .map(|trial| trial.verdict)
-                .max()
-                .unwrap_or(Verdict::Valid)),
-        }
+        ended.map(|()| gravest)
     }
 }
 

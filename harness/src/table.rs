@@ -31,7 +31,10 @@ pub fn of_workload(campaign: &Campaign, workload: &str) -> String {
     table
         .load_style(presets::UTF8_HORIZONTAL_ONLY)
         .set_header(HEADER);
-    for &connections in &campaign.plan.closed {
+    for (rung, &connections) in campaign.plan.closed.iter().enumerate() {
+        if rung > 0 {
+            table.add_row([""; HEADER.len()]);
+        }
         for server in &campaign.plan.servers {
             for &profile in &campaign.plan.profiles {
                 let trials = trials_of(campaign, workload, server, profile, connections);
@@ -196,7 +199,8 @@ fn row(campaign: &Campaign, trials: &[&Trial]) -> Vec<String> {
         first.connections.to_string(),
         label(&first.server, first.profile),
         cell(rate.map(|rate| rate.median), 0),
-        rate.map_or_else(dash, |rate| format!("{:.1} %", 100.0 * rate.half_range())),
+        rate.filter(|_| windows.len() > 1)
+            .map_or_else(dash, |rate| format!("{:.1} %", 100.0 * rate.half_range())),
         percentile(&windows, 0.50, |window| window.latency_ns.p50),
         percentile(&windows, 0.90, |window| window.latency_ns.p90),
         percentile(&windows, 0.99, |window| window.latency_ns.p99),

@@ -191,7 +191,7 @@ fn failed(error: &anyhow::Error) -> Result<Verified> {
 
 fn print(rows: &[Row]) {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header([
+    table.load_style(presets::NOTHING).set_header([
         "workload",
         "server",
         "answers",

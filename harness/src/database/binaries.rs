@@ -7,6 +7,8 @@ use std::process::Command;
 
 /// The oldest major version that lanebench supports.
 pub(crate) const OLDEST_MAJOR: u32 = 14;
+/// Names the one folder to look in, for instance to choose between versions.
+pub(crate) const BIN_VARIABLE: &str = "LANEBENCH_POSTGRES_BIN";
 /// What a private cluster needs.
 const PROGRAMS: [&str; 2] = ["initdb", "postgres"];
 /// Folders that hold one folder per major version, as packages lay them out (Debian, Red Hat, Homebrew twice).
@@ -25,21 +27,32 @@ pub(crate) struct Installation {
     pub(crate) version: String,
 }
 
-/// Every usable installation: pg_config's first, then the packaged ones, newest first, then those on the PATH. Why a
-/// folder that looked promising is not among them goes to `reasons`.
+/// Every usable installation: pg_config's first, then the packaged ones, newest first, then those on the PATH; or the one
+/// that `LANEBENCH_POSTGRES_BIN` names. Why a folder that looked promising is not among them goes to `reasons`.
 pub(crate) fn on_this_machine(reasons: &mut Vec<String>) -> Vec<Installation> {
+    let (candidates, named) = match std::env::var_os(BIN_VARIABLE).filter(|named| !named.is_empty())
+    {
+        Some(named) => (vec![PathBuf::from(named)], true),
+        None => (
+            pg_config()
+                .into_iter()
+                .chain(packaged())
+                .chain(on_path())
+                .collect(),
+            false,
+        ),
+    };
     let mut seen = HashSet::new();
     let mut found = Vec::new();
-    for bin in pg_config().into_iter().chain(packaged()).chain(on_path()) {
+    for bin in candidates {
         let bin = fs::canonicalize(&bin).unwrap_or(bin);
-        if !seen.insert(bin.clone())
-            || !bin.join(PROGRAMS[0]).exists() && !bin.join(PROGRAMS[1]).exists()
-        {
+        let promising = named || PROGRAMS.iter().any(|program| bin.join(program).exists());
+        if !promising || !seen.insert(bin.clone()) {
             continue;
         }
         match inspect(&bin) {
             Ok(installation) => found.push(installation),
-            Err(reason) => reasons.push(format!("{}: {reason}", bin.display())),
+            Err(reason) => reasons.push(format!("{} {reason}", bin.display())),
         }
     }
     if found.is_empty() && reasons.is_empty() {

@@ -105,7 +105,8 @@ fn parse(url: &str) -> Result<Config> {
             "not a PostgreSQL URL: {reason} (expected postgres://user:password@host:5432/database)"
         )
     })?;
-    if config.get_hosts().is_empty() {
+    let named = |host: &Host| !matches!(host, Host::Tcp(name) if name.is_empty());
+    if !config.get_hosts().iter().any(named) {
         bail!(
             "a PostgreSQL URL without a host (expected postgres://user:password@host:5432/database)"
         );
