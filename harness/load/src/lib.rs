@@ -54,7 +54,7 @@ mod worker;
 pub use error::LoadError;
 pub use expect::{Expect, ExpectBody, Judgement, body_hash};
 pub use hdrhistogram::Histogram;
-pub use null_server::NullServer;
+pub use null_server::{NullServer, ceiling};
 pub use outcome::{Connections, Counts, ErrorKind, Failure, Outcome};
 pub use plan::{Event, Live, Plan};
 pub use probe::jitter;

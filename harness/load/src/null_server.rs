@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -13,7 +14,13 @@ use rustix::net::{RecvFlags, SendFlags, sockopt};
 
 use crate::LoadError;
 use crate::clock::{self, MILLISECOND};
+use crate::expect::{Expect, ExpectBody, body_hash};
 use crate::limits;
+use crate::outcome::Outcome;
+use crate::plan::Plan;
+use crate::request::{Request, RequestTable};
+use crate::run::run;
+use crate::schedule::End;
 
 /// Answers every request without a body on loopback with the same bytes, from one thread. Stops when
 /// dropped.
@@ -94,6 +101,47 @@ impl Drop for NullServer {
             let _ = thread.join();
         }
     }
+}
+
+/// What the engine reaches against a null server that sends 1 KiB of JSON, every body verified, in a
+/// closed loop: the ceiling of this machine for generator and server together.
+///
+/// # Errors
+/// As `run`.
+pub fn ceiling(
+    generator_cpus: &[usize],
+    server_cpu: Option<usize>,
+    connections: usize,
+    window: Duration,
+) -> Result<Outcome, LoadError> {
+    let body = kilobyte();
+    let server = NullServer::start(server_cpu, "application/json", body.as_bytes())?;
+    let expect = Expect {
+        media_type: Some("application/json".to_owned()),
+        body: ExpectBody::Hash(body_hash(body.as_bytes())),
+        ..Expect::status(200)
+    };
+    let table = RequestTable::in_turn(vec![Request {
+        expect,
+        ..Request::get("/")
+    }])?;
+    let plan = Plan {
+        connections,
+        cpus: generator_cpus.to_vec(),
+        end: End::Timed {
+            warmup: window / 4,
+            window,
+            drain: Duration::from_secs(1),
+        },
+        ..Plan::new(server.address(), "localhost", Arc::new(table))
+    };
+    run(&plan, &mut |_| {}, &AtomicBool::new(false))
+}
+
+/// 1,024 bytes of JSON.
+fn kilobyte() -> String {
+    let frame = "{\"filler\":\"\"}".len();
+    format!("{{\"filler\":\"{}\"}}", "x".repeat(1024 - frame))
 }
 
 const LISTENER: u64 = u64::MAX;
