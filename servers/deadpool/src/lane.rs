@@ -30,9 +30,9 @@ impl Lane for Deadpool {
     async fn open(config: &Config, statements: &[String]) -> Result<Deadpool, OpenError> {
         let postgres = postgres_config(config)?;
         let address = address(&postgres);
-        let pool = builder(config, postgres)
-            .build()
-            .map_err(|source| connect_error(&address, source))?;
+        let pool = builder(config, postgres).build();
+        let pool =
+            pool.map_err(|source| OpenError::connection(&address, 0, config.pool, source))?;
         open_whole(&pool, config.pool, statements, &address).await?;
         Ok(Deadpool {
             pool,
@@ -157,39 +157,27 @@ async fn open_whole(
 ) -> Result<(), OpenError> {
     let mut clients = Vec::new();
     for opened in 0..size {
-        let client = match timeout(CONNECT_TIMEOUT, pool.get()).await {
-            Ok(Ok(client)) => client,
-            Ok(Err(error)) => return Err(open_error(error.into(), opened, size, address)),
-            Err(_) => return Err(open_error(no_answer(), opened, size, address)),
-        };
+        let got = timeout(CONNECT_TIMEOUT, pool.get()).await;
+        let client = got
+            .map_or_else(|_| Err(no_answer()), |got| got.map_err(pool_cause))
+            .map_err(|source| OpenError::connection(address, opened, size, source))?;
         for sql in statements {
             let prepared = client.prepare_cached(sql).await;
-            prepared.map_err(|source| OpenError::Prepare {
-                sql: sql.clone(),
-                source: source.into(),
-            })?;
+            prepared.map_err(|source| OpenError::prepare(sql, source))?;
         }
         clients.push(client);
     }
     Ok(())
 }
 
-fn open_error(source: Cause, opened: u32, wanted: u32, address: &str) -> OpenError {
-    match opened {
-        0 => connect_error(address, source),
-        _ => OpenError::Pool {
-            opened,
-            wanted,
-            address: address.to_owned(),
-            source,
-        },
-    }
-}
-
-fn connect_error(address: &str, source: impl Into<Cause>) -> OpenError {
-    OpenError::Connect {
-        address: address.to_owned(),
-        source: source.into(),
+/// Without what deadpool says around it.
+fn pool_cause(error: PoolError) -> Cause {
+    match error {
+        PoolError::Backend(error) => error.into(),
+        PoolError::Timeout(_) => no_answer(),
+        PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
+            error.into()
+        }
     }
 }
 

@@ -119,6 +119,35 @@ pub enum OpenError {
     Prepare { sql: String, source: Cause },
 }
 
+impl OpenError {
+    /// The next connection could not be made, after `opened` of `wanted`.
+    pub fn connection(
+        address: &str,
+        opened: u32,
+        wanted: u32,
+        source: impl Into<Cause>,
+    ) -> OpenError {
+        let (address, source) = (address.to_owned(), source.into());
+        match opened {
+            0 => OpenError::Connect { address, source },
+            _ => OpenError::Pool {
+                opened,
+                wanted,
+                address,
+                source,
+            },
+        }
+    }
+
+    /// A statement was refused.
+    pub fn prepare(sql: &str, source: impl Into<Cause>) -> OpenError {
+        OpenError::Prepare {
+            sql: sql.to_owned(),
+            source: source.into(),
+        }
+    }
+}
+
 /// What to tell of a database that takes connections and then says nothing for [`CONNECT_TIMEOUT`].
 pub fn no_answer() -> Cause {
     format!("no answer within {} s", CONNECT_TIMEOUT.as_secs()).into()

@@ -29,6 +29,7 @@ struct About {
     kind: Kind,
     profile: Profile,
     pool: u32,
+    /// Threads that may wait for the database at once.
     threads: u32,
     /// Threads that run handlers.
     worker_threads: usize,
@@ -65,7 +66,10 @@ pub(crate) async fn about<L: Lane>(State(app): State<Arc<App<L>>>) -> Response {
         kind: L::KIND,
         profile: config.profile,
         pool: config.pool,
-        threads: config.threads(),
+        threads: match L::KIND {
+            Kind::Nonblocking => 0,
+            Kind::Blocking => config.threads(),
+        },
         worker_threads: available_parallelism().map_or(1, usize::from),
         queue: config.queue,
         queue_wait_ms: config.queue_wait.as_millis(),

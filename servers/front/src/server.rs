@@ -30,7 +30,7 @@ pub enum StartError {
         address: SocketAddr,
         source: io::Error,
     },
-    #[error("cannot use the workloads")]
+    #[error("cannot use the workloads of --workloads and --sql")]
     Definition(#[from] DefinitionError),
     #[error(transparent)]
     Open(#[from] OpenError),

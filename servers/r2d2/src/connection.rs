@@ -3,13 +3,13 @@
 
 use std::error::Error as _;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use front::{CONNECT_TIMEOUT, Config, Failure, OpenError, StatementId};
 use postgres::config::Host;
 use postgres::types::ToSql;
 use postgres::{Client, Error, NoTls, Row, Statement};
-use r2d2::ManageConnection;
+use r2d2::{HandleError, ManageConnection};
 use r2d2_postgres::PostgresConnectionManager;
 use workloads::{Delay, Item};
 
@@ -52,7 +52,7 @@ impl Connection {
 #[derive(Debug)]
 pub(crate) struct Manager {
     clients: PostgresConnectionManager<NoTls>,
-    statements: Arc<[String]>,
+    statements: Vec<String>,
     /// The host and port to name in errors. Never the URL itself: it may hold a password.
     pub(crate) address: String,
 }
@@ -73,50 +73,69 @@ impl Manager {
         let address = address(&postgres);
         Ok(Manager {
             clients: PostgresConnectionManager::new(postgres, NoTls),
-            statements: statements.into(),
+            statements: statements.to_vec(),
             address,
         })
     }
 
-    /// Connects and prepares once, outside the pool. The pool retries until its deadline and then tells of the
-    /// deadline; this tells at once what is wrong.
-    pub(crate) fn check(&self) -> Result<(), OpenError> {
-        let connected = self.clients.connect();
-        let mut client = connected.map_err(|source| OpenError::Connect {
+    fn connect_error(&self, source: Error) -> OpenError {
+        OpenError::Connect {
             address: self.address.clone(),
             source: source.into(),
-        })?;
-        for sql in self.statements.iter() {
-            let prepared = client.prepare(sql);
-            prepared.map_err(|source| OpenError::Prepare {
-                sql: sql.clone(),
-                source: source.into(),
-            })?;
         }
-        Ok(())
     }
 }
 
 impl ManageConnection for Manager {
     type Connection = Connection;
-    type Error = Error;
+    type Error = OpenError;
 
-    fn connect(&self) -> Result<Connection, Error> {
-        let mut client = self.clients.connect()?;
+    fn connect(&self) -> Result<Connection, OpenError> {
+        let mut client = self
+            .clients
+            .connect()
+            .map_err(|source| self.connect_error(source))?;
+        let mut prepare = |sql: &String| {
+            client
+                .prepare(sql)
+                .map_err(|source| OpenError::prepare(sql, source))
+        };
         let statements = self
             .statements
             .iter()
-            .map(|sql| client.prepare(sql))
+            .map(&mut prepare)
             .collect::<Result<_, _>>()?;
         Ok(Connection { client, statements })
     }
 
-    fn is_valid(&self, connection: &mut Connection) -> Result<(), Error> {
-        self.clients.is_valid(&mut connection.client)
+    fn is_valid(&self, connection: &mut Connection) -> Result<(), OpenError> {
+        self.clients
+            .is_valid(&mut connection.client)
+            .map_err(|source| self.connect_error(source))
     }
 
     fn has_broken(&self, connection: &mut Connection) -> bool {
         self.clients.has_broken(&mut connection.client)
+    }
+}
+
+/// Keeps the last error of connecting. r2d2 retries in the background and gives whoever waits a text at best.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Refusals(Arc<Mutex<Option<OpenError>>>);
+
+impl Refusals {
+    pub(crate) fn take(&self) -> Option<OpenError> {
+        self.last().take()
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<OpenError>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HandleError<OpenError> for Refusals {
+    fn handle_error(&self, error: OpenError) {
+        *self.last() = Some(error);
     }
 }
 

@@ -6,16 +6,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use front::{
-    CONNECT_TIMEOUT, Cause, Config, Failure, Kind, Lane, OpenError, PoolUse, Profile, StatementId,
+    CONNECT_TIMEOUT, Config, Failure, Kind, Lane, OpenError, PoolUse, Profile, StatementId,
     no_answer,
 };
-use r2d2::{Builder, Pool};
+use r2d2::{Builder, Pool, PooledConnection};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use workloads::{Delay, Item};
 
-use crate::connection::{Connection, Manager};
+use crate::connection::{Connection, Manager, Refusals};
+
+/// How often opening the pool looks whether a connection was refused.
+const REFUSAL_CHECK: Duration = Duration::from_millis(50);
 
 /// A pool of `postgres` clients, and as many permits as there are threads to use them.
 pub(crate) struct R2d2 {
@@ -33,19 +36,10 @@ impl Lane for R2d2 {
 
     async fn open(config: &Config, statements: &[String]) -> Result<R2d2, OpenError> {
         let manager = Manager::new(config, statements)?;
-        let address = manager.address.clone();
-        let connect_error = |source: Cause| OpenError::Connect { address, source };
-        let checking = spawn_blocking(move || manager.check().map(|()| manager));
-        let manager = match timeout(CONNECT_TIMEOUT, checking).await {
-            Ok(Ok(checked)) => checked?,
-            Ok(Err(panicked)) => return Err(connect_error(panicked.into())),
-            Err(_) => return Err(connect_error(no_answer())),
-        };
-        let (builder, size) = (builder(config), config.pool);
-        let opening = spawn_blocking(move || open_whole(builder, manager, size));
+        let (address, builder, size) = (manager.address.clone(), builder(config), config.pool);
+        let opening = spawn_blocking(move || open_whole(builder, manager, size)).await;
         let pool = opening
-            .await
-            .unwrap_or_else(|panicked| Err(connect_error(panicked.into())))?;
+            .unwrap_or_else(|panicked| Err(OpenError::connection(&address, 0, size, panicked)))?;
         let permits = Arc::new(Semaphore::new(config.threads() as usize));
         Ok(R2d2 {
             pool: Some(pool),
@@ -141,6 +135,7 @@ fn builder(config: &Config) -> Builder<Manager> {
     match config.profile {
         Profile::Parity => builder
             .min_idle(Some(config.pool))
+            .connection_timeout(config.queue_wait)
             .test_on_check_out(false)
             .idle_timeout(None)
             .max_lifetime(None),
@@ -155,20 +150,39 @@ fn open_whole(
     size: u32,
 ) -> Result<Pool<Manager>, OpenError> {
     let address = manager.address.clone();
-    let pool = builder.build_unchecked(manager);
+    let refusals = Refusals::default();
+    let pool = builder
+        .error_handler(Box::new(refusals.clone()))
+        .build_unchecked(manager);
     let mut connections = Vec::new();
     for opened in 0..size {
-        match pool.get_timeout(CONNECT_TIMEOUT) {
-            Ok(connection) => connections.push(connection),
-            Err(source) => {
-                return Err(OpenError::Pool {
-                    opened,
-                    wanted: size,
-                    address,
-                    source: source.into(),
-                });
+        let refused = match next(&pool, &refusals) {
+            Ok(connection) => {
+                connections.push(connection);
+                continue;
             }
-        }
+            Err(Some(OpenError::Connect { source, .. })) => {
+                OpenError::connection(&address, opened, size, source)
+            }
+            Err(Some(refused)) => refused,
+            Err(None) => OpenError::connection(&address, opened, size, no_answer()),
+        };
+        return Err(refused);
     }
     Ok(pool)
+}
+
+/// The next connection; else why it was refused, as soon as that is known, or nothing if nothing came.
+fn next(
+    pool: &Pool<Manager>,
+    refusals: &Refusals,
+) -> Result<PooledConnection<Manager>, Option<OpenError>> {
+    let end = Instant::now() + CONNECT_TIMEOUT;
+    loop {
+        match (pool.get_timeout(REFUSAL_CHECK), refusals.take()) {
+            (Ok(connection), _) => return Ok(connection),
+            (Err(_), None) if Instant::now() < end => {}
+            (Err(_), refused) => return Err(refused),
+        }
+    }
 }

@@ -30,10 +30,9 @@ impl Lane for Sqlx {
         let database = Database::read(config)?;
         // The pool retries a refused connection until its deadline and then tells of the deadline alone; a
         // connection of our own tells at once what is wrong.
-        let first = database
-            .connect()
-            .await
-            .map_err(|source| database.connect_error(source))?;
+        let first = database.connect().await;
+        let first = first
+            .map_err(|source| OpenError::connection(&database.address, 0, config.pool, source))?;
         let _ = first.close().await;
         let pool = pool_options(config).connect_lazy_with(database.options.clone());
         let statements: Vec<_> = statements
@@ -136,25 +135,13 @@ impl Database {
         Ok(connected.map_err(|_| no_answer())??)
     }
 
-    fn connect_error(&self, source: Cause) -> OpenError {
-        OpenError::Connect {
-            address: self.address.clone(),
-            source,
-        }
-    }
-
     /// The pool could not open another connection; trying without it gives the reason.
     async fn pool_error(&self, opened: u32, wanted: u32, error: impl Into<Cause>) -> OpenError {
         let source = match self.connect().await {
             Ok(_) => error.into(),
             Err(reason) => reason,
         };
-        OpenError::Pool {
-            opened,
-            wanted,
-            address: self.address.clone(),
-            source,
-        }
+        OpenError::connection(&self.address, opened, wanted, source)
     }
 }
 
@@ -174,10 +161,7 @@ async fn open_whole(
         };
         for sql in statements {
             let prepared = connection.prepare(sql.clone()).await;
-            prepared.map_err(|source| OpenError::Prepare {
-                sql: sql.as_str().to_owned(),
-                source: source.into(),
-            })?;
+            prepared.map_err(|source| OpenError::prepare(sql.as_str(), source))?;
         }
         connections.push(connection);
     }
