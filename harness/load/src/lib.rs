@@ -34,6 +34,8 @@ mod head;
 mod interval_log;
 mod limits;
 mod measure;
+#[doc(hidden)]
+pub mod microbench;
 mod null_server;
 mod outcome;
 mod parquet;
