@@ -40,7 +40,9 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_not_there_has_none() {
-        assert_eq!(of_process(u32::MAX >> 1), None);
+    fn a_process_that_has_ended_has_none() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert_eq!(of_process(child.id()), None);
     }
 }

@@ -199,11 +199,10 @@ impl RunningServer {
                 )
             }
             None => bail!(
-                "server `{}` was not ready within {:.0?}{}; see what it does with `{}`",
+                "server `{}` was not ready within {} s: no ready line on stdout{}",
                 self.name,
-                limit,
+                limit.as_secs_f64(),
                 self.last_words(),
-                "--database-url and the other flags of the process contract"
             ),
         }
     }

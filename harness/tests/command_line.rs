@@ -73,9 +73,7 @@ impl Sandbox {
     /// Runs the one workload on `database`.
     fn run(&self, database: &str, more: &[&str]) -> Said {
         let out = self.path("results");
-        let mut arguments = vec![
-            "run", "hello", "--preset", "smoke", "--closed", "2", "--pool", "4",
-        ];
+        let mut arguments = vec!["run", "hello", "--preset", "smoke", "--closed", "2"];
         arguments.extend([
             "--database",
             database,
@@ -101,10 +99,8 @@ fn said(output: &Output) -> Said {
     }
 }
 
-/// Cargo builds a package's examples together with its tests, next to the program.
-fn faulty_server() -> PathBuf {
-    let program = Path::new(env!("CARGO_BIN_EXE_lanebench"));
-    program.with_file_name("examples").join("faulty_server")
+fn faulty_server() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_faulty-server"))
 }
 
 impl Said {
@@ -241,7 +237,7 @@ fn a_server_that_never_becomes_ready_is_given_up() {
     sandbox.server("never-ready");
     let said = sandbox.run(&database.url, &["--ready-seconds", "0.3"]);
     said.refuses_with("server `faulty` was not ready within 0.3 s");
-    assert!(processes_running(&faulty_server(), "never-ready").is_empty());
+    assert!(processes_running(faulty_server(), "never-ready").is_empty());
 }
 
 #[test]
@@ -251,7 +247,7 @@ fn a_server_that_says_something_else_than_that_it_is_ready_is_refused() {
     sandbox.server("babbles");
     let said = sandbox.run(&database.url, &[]);
     said.refuses_with("server `faulty`: its first line on stdout is not the ready line");
-    assert!(processes_running(&faulty_server(), "babbles").is_empty());
+    assert!(processes_running(faulty_server(), "babbles").is_empty());
 }
 
 #[test]
@@ -276,7 +272,7 @@ fn one_wrong_byte_fails_the_row_and_names_the_answer() {
         "{}",
         said.stdout
     );
-    assert!(processes_running(&faulty_server(), "one-byte").is_empty());
+    assert!(processes_running(faulty_server(), "one-byte").is_empty());
 }
 
 /// Ids of processes of `program` whose first argument is `argument`.

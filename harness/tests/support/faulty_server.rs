@@ -15,6 +15,9 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
+use signal_hook::consts::SIGTERM;
+use signal_hook::flag;
+
 fn main() -> ExitCode {
     let fault = env::args().nth(1).unwrap_or_default();
     match fault.as_str() {
@@ -27,10 +30,14 @@ fn main() -> ExitCode {
             println!("Listening!");
             thread::sleep(Duration::from_secs(600));
         }
-        "one-byte" => serve("Hello, World?"),
+        "one-byte" => {
+            let always = Arc::new(AtomicBool::new(true));
+            let _ = flag::register_conditional_shutdown(SIGTERM, 0, always);
+            serve("Hello, World?");
+        }
         "deaf" => {
             let ignored = Arc::new(AtomicBool::new(false));
-            let _ = signal_hook::flag::register(signal_hook::consts::SIGTERM, ignored);
+            let _ = flag::register(SIGTERM, ignored);
             serve("Hello, World!");
         }
         _ => eprintln!("unknown fault `{fault}`"),
