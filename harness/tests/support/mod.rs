@@ -96,7 +96,7 @@ enum Server {
     Container {
         url: String,
         image: String,
-        _container: Container<Postgres>,
+        _container: Box<Container<Postgres>>,
     },
     Local(Database),
     Given(String),
@@ -134,7 +134,7 @@ impl Server {
         Ok(Self::Container {
             url,
             image: image.to_owned(),
-            _container: container,
+            _container: Box::new(container),
         })
     }
 
