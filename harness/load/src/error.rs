@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// A run that could not start, or could not go on. One line each: what is wrong and what to do.
+/// A run that could not start, or could not go on. One line each: what is wrong and what to do, with
+/// the operating system's words in it, so that there is no further source to print.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The request, the table or the plan makes no sense.
@@ -31,45 +32,45 @@ pub enum LoadError {
         limit: u64,
     },
     /// A worker thread could not be bound to its CPU.
-    #[error("cannot pin a generator thread to CPU {cpu}: {source}; allowed CPUs: {allowed}")]
+    #[error("cannot pin a generator thread to CPU {cpu}: {cause}; allowed CPUs: {allowed}")]
     Pin {
         /// The CPU asked for.
         cpu: usize,
         /// What this process may use.
         allowed: String,
         /// The operating system's answer.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// A file with observations could not be written.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {cause}", path.display())]
     Write {
         /// Which file.
         path: PathBuf,
         /// The operating system's answer.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// A system call failed that never should.
-    #[error("{call} failed: {source}")]
+    #[error("{call} failed: {cause}")]
     Os {
         /// Which call.
         call: &'static str,
         /// The operating system's answer.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
 }
 
 impl LoadError {
     pub(crate) fn write(path: &Path) -> impl FnOnce(std::io::Error) -> LoadError {
-        move |source| LoadError::Write {
+        move |cause| LoadError::Write {
             path: path.to_owned(),
-            source,
+            cause,
         }
     }
 
     pub(crate) fn os(call: &'static str) -> impl FnOnce(rustix::io::Errno) -> LoadError {
         move |errno| LoadError::Os {
             call,
-            source: errno.into(),
+            cause: errno.into(),
         }
     }
 }

@@ -45,10 +45,10 @@ fn pin(cpu: usize) -> Result<(), LoadError> {
         .filter(|&one| before.is_set(one))
         .map(|one| one.to_string())
         .collect();
-    let error = |source| LoadError::Pin {
+    let error = |cause| LoadError::Pin {
         cpu,
         allowed: allowed.join(","),
-        source,
+        cause,
     };
     if cpu >= CpuSet::MAX_CPU {
         return Err(error(std::io::ErrorKind::InvalidInput.into()));

@@ -41,9 +41,9 @@ impl NullServer {
         media_type: &str,
         body: &[u8],
     ) -> Result<NullServer, LoadError> {
-        let io = |source| LoadError::Os {
+        let io = |cause| LoadError::Os {
             call: "listening on loopback",
-            source,
+            cause,
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(io)?;
         listener.set_nonblocking(true).map_err(io)?;

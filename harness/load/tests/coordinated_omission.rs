@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use load::{Arrivals, End, Histogram, Outcome, Pacing, Plan, Request, RequestTable, run};
+use load::{Arrivals, End, Histogram, Outcome, Pacing, Plan, Request, RequestTable, Verdict, run};
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Reply, Serving, Stub, ok};
 
@@ -39,6 +39,12 @@ fn open_loop(
 
 fn milliseconds(histogram: &Histogram<u64>, share: f64) -> f64 {
     histogram.value_at_quantile(share) as f64 / 1e6
+}
+
+/// Milliseconds that a percentile may be off: more if the machine disturbed the run by its own word.
+fn tolerance(outcome: &Outcome, undisturbed: f64) -> f64 {
+    let disturbed = outcome.verdict == Verdict::GeneratorLimited;
+    undisturbed + if disturbed { 50.0 } else { 0.0 }
 }
 
 fn assert_all_correct(outcome: &Outcome, scheduled: u64) {
@@ -73,8 +79,15 @@ fn a_stall_of_one_second_is_in_the_percentiles_with_its_full_length() {
         milliseconds(&outcome.response, 0.99),
         milliseconds(&outcome.response, 0.999),
     );
-    assert!((691.0..711.0).contains(&p99), "p99 {p99} ms");
-    assert!((961.0..981.0).contains(&p999), "p99.9 {p999} ms");
+    let tolerance = tolerance(&outcome, 10.0);
+    assert!(
+        (p99 - 701.0).abs() <= tolerance,
+        "p99 {p99} ms, +-{tolerance}"
+    );
+    assert!(
+        (p999 - 971.0).abs() <= tolerance,
+        "p99.9 {p999} ms, +-{tolerance}"
+    );
 }
 
 /// The same with few connections: most of the requests wait for a free one. Service time alone would
@@ -136,8 +149,16 @@ fn a_server_stopped_for_two_of_twenty_seconds_shows_as_such() {
         milliseconds(&outcome.response, 0.95),
         milliseconds(&outcome.response, 0.99),
     );
-    assert!((950.0..1050.0).contains(&p95), "p95 {p95} ms");
-    assert!((1710.0..1890.0).contains(&p99), "p99 {p99} ms");
+    let tolerance = tolerance(&outcome, 50.0);
+    assert!(
+        (p95 - 1000.0).abs() <= tolerance,
+        "p95 {p95} ms, +-{tolerance}"
+    );
+    assert!(
+        (p99 - 1800.0).abs() <= 1.8 * tolerance,
+        "p99 {p99} ms, +-{}",
+        1.8 * tolerance
+    );
 }
 
 const SERVE: &str = "LANEBENCH_TEST_SERVE";
