@@ -52,9 +52,9 @@ impl Log {
     }
 }
 
-/// `eprintln!` panics when stderr is gone; a server does not stop for that.
+/// One write, so that lines stay whole. `eprintln!` panics when stderr is gone; a server does not stop for that.
 pub(crate) fn line(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 /// An error and its causes as one line. A cause that its parent already quotes is left out.

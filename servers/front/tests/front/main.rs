@@ -1,0 +1,10 @@
+//! The front from outside: over real sockets, with a lane that needs no database.
+
+#![allow(clippy::unwrap_used)]
+
+mod admission;
+mod answers;
+mod client;
+mod fake;
+mod lifecycle;
+mod observation;
