@@ -48,7 +48,7 @@ impl FromStr for Choice {
             "auto" => Ok(Self::Auto),
             "local" => Ok(Self::Local),
             "download" => Ok(Self::Download),
-            url if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            url if connection::is_url(url) => {
                 connection::check(url)?;
                 Ok(Self::Url(url.to_owned()))
             }

@@ -18,6 +18,15 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a statement under way asks whether to go on.
 const STOP_POLL: Duration = Duration::from_millis(50);
 
+const EXPECTED: &str = "expected postgres://user:password@host:5432/database";
+
+/// Whether `text` claims to be a PostgreSQL URL.
+pub(crate) fn is_url(text: &str) -> bool {
+    ["postgres://", "postgresql://"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme))
+}
+
 /// Fails if `url` is not a PostgreSQL URL with a host. Never repeats the URL, which may hold a password.
 pub(crate) fn check(url: &str) -> Result<()> {
     parse(url).map(|_| ())
@@ -98,18 +107,18 @@ pub(crate) fn interruptible<T>(
 }
 
 fn parse(url: &str) -> Result<Config> {
+    // The `key=value` form is refused as well: not every driver under measurement reads it.
+    if !is_url(url) {
+        bail!("not a PostgreSQL URL ({EXPECTED})");
+    }
     let config: Config = url.parse().map_err(|error: postgres::Error| {
         let reason = std::error::Error::source(&error)
             .map_or_else(|| error.to_string(), ToString::to_string);
-        anyhow!(
-            "not a PostgreSQL URL: {reason} (expected postgres://user:password@host:5432/database)"
-        )
+        anyhow!("not a PostgreSQL URL: {reason} ({EXPECTED})")
     })?;
     let named = |host: &Host| !matches!(host, Host::Tcp(name) if name.is_empty());
     if !config.get_hosts().iter().any(named) {
-        bail!(
-            "a PostgreSQL URL without a host (expected postgres://user:password@host:5432/database)"
-        );
+        bail!("a PostgreSQL URL without a host ({EXPECTED})");
     }
     Ok(config)
 }

@@ -1,0 +1,469 @@
+//! The three lanes as real processes on a real PostgreSQL: what a client meets when it asks wrongly, when the pool is
+//! full, when a statement takes too long, and when the server is asked to end.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use harness::database::seed::{self, Scale};
+use harness::folders::{FolderArgs, Folders};
+use harness::server::Server;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use support::TestDatabase;
+use tempfile::TempDir;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The servers of this repository, built once.
+fn servers() -> &'static [Server] {
+    static BUILT: OnceLock<Vec<Server>> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let folders = Folders::find(&FolderArgs::default()).unwrap();
+        let servers = Server::read_all(&folders).unwrap();
+        servers
+            .iter()
+            .for_each(|server| server.build(&folders.root).unwrap());
+        servers
+    })
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// A seeded shop, and definitions with a statement that takes 300 ms.
+struct Shop {
+    database: TestDatabase,
+    folder: TempDir,
+}
+
+impl Shop {
+    fn open() -> Shop {
+        let database = TestDatabase::fresh();
+        seed::ensure(
+            &database.url,
+            "0.01".parse::<Scale>().unwrap(),
+            &AtomicBool::new(false),
+        )
+        .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        for file in ["point-read.toml", "ten-ms.toml", "hello.toml"] {
+            fs::copy(
+                root().join("workloads/definitions").join(file),
+                folder.path().join(file),
+            )
+            .unwrap();
+        }
+        for file in ["item.sql", "ten-ms.sql"] {
+            fs::copy(
+                root().join("sql/queries").join(file),
+                folder.path().join(file),
+            )
+            .unwrap();
+        }
+        fs::write(
+            folder.path().join("slow.toml"),
+            "about = \"Slow.\"\nshape = \"delay\"\nsql = \"slow.sql\"\n[expect]\nstatements = 1\ntransactions = 1\n",
+        )
+        .unwrap();
+        fs::write(
+            folder.path().join("slow.sql"),
+            "SELECT 300 AS waited_ms FROM pg_sleep(0.3)",
+        )
+        .unwrap();
+        Shop { database, folder }
+    }
+
+    fn command(&self, server: &Server, url: &str, flags: &[&str]) -> Command {
+        let mut command = Command::new(&server.run[0]);
+        command
+            .args(flags)
+            .arg("--workloads")
+            .arg(self.folder.path())
+            .arg("--sql")
+            .arg(self.folder.path())
+            .env("DATABASE_URL", url)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// With a pool of four.
+    fn start(&self, server: &Server, flags: &[&str]) -> Running {
+        let flags = [&["--pool", "4"], flags].concat();
+        Running::start(self.command(server, &self.database.url, &flags))
+    }
+
+    /// The one line of a server that is expected not to start.
+    #[track_caller]
+    fn refusal(&self, server: &Server, url: &str, flags: &[&str]) -> String {
+        let mut child = self.command(server, url, flags).spawn().unwrap();
+        let status = wait(&mut child);
+        let mut said = String::new();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        assert!(!status.success(), "{}", server.name);
+        assert_eq!(said.lines().count(), 1, "{}: {said}", server.name);
+        said
+    }
+
+    /// Superusers have no limit of their own, and the server's is for all tests together.
+    fn url_of_a_role_with_three_connections(&self) -> String {
+        let role = format!("few_{}", std::process::id());
+        let create = format!(
+            "CREATE ROLE {role} LOGIN PASSWORD 'few' CONNECTION LIMIT 3; GRANT USAGE ON SCHEMA shop TO {role};
+             GRANT SELECT ON ALL TABLES IN SCHEMA shop TO {role}"
+        );
+        self.database.client().batch_execute(&create).unwrap();
+        let mut url = url::Url::parse(&self.database.url).unwrap();
+        url.set_username(&role).unwrap();
+        url.set_password(Some("few")).unwrap();
+        url.into()
+    }
+
+    fn sessions(&self) -> i64 {
+        let query = "SELECT count(*) FROM pg_stat_activity
+                     WHERE datname = current_database() AND application_name LIKE 'lanebench-%'";
+        self.database.client().query_one(query, &[]).unwrap().get(0)
+    }
+}
+
+fn wait(child: &mut Child) -> ExitStatus {
+    let end = Instant::now() + LIMIT;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if Instant::now() > end {
+            child.kill().unwrap();
+            panic!("still running after {LIMIT:?}");
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+struct Running {
+    child: Child,
+    base: String,
+    agent: ureq::Agent,
+}
+
+struct Answer {
+    status: u16,
+    media_type: String,
+    retry_after: Option<String>,
+    body: String,
+}
+
+impl Running {
+    fn start(mut command: Command) -> Running {
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap_or_else(|_| {
+            let mut said = String::new();
+            child
+                .stderr
+                .take()
+                .unwrap()
+                .read_to_string(&mut said)
+                .unwrap();
+            panic!("not ready: {said}")
+        });
+        let base = format!("http://{}", ready["ready"]["address"].as_str().unwrap());
+        assert_eq!(ready["ready"]["pid"].as_u64(), Some(u64::from(child.id())));
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(LIMIT));
+        Running {
+            child,
+            base,
+            agent: config.build().into(),
+        }
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        let mut response = self
+            .agent
+            .get(format!("{}{path}", self.base))
+            .call()
+            .unwrap();
+        let header = |name| {
+            response
+                .headers()
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .map(str::to_owned)
+        };
+        Answer {
+            status: response.status().as_u16(),
+            media_type: header("content-type").unwrap_or_default(),
+            retry_after: header("retry-after"),
+            body: response.body_mut().read_to_string().unwrap(),
+        }
+    }
+
+    /// `count` requests at the same time.
+    fn get_together(&self, path: &str, count: usize) -> Vec<Answer> {
+        thread::scope(|scope| {
+            let asked: Vec<_> = (0..count).map(|_| scope.spawn(|| self.get(path))).collect();
+            asked
+                .into_iter()
+                .map(|answer| answer.join().unwrap())
+                .collect()
+        })
+    }
+
+    fn usage(&self) -> Value {
+        serde_json::from_str(&self.get("/usage").body).unwrap()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
+    }
+
+    fn stop(mut self) -> ExitStatus {
+        self.signal(Signal::SIGTERM);
+        wait(&mut self.child)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[track_caller]
+fn is_problem(answer: &Answer, status: u16) {
+    assert_eq!(answer.status, status, "{}", answer.body);
+    assert_eq!(answer.media_type, "application/problem+json");
+    let problem: Value = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!(problem["status"].as_u64(), Some(u64::from(status)));
+    for driver_text in ["relation", "canceling", "postgres", "SQLSTATE", "pool"] {
+        assert!(!answer.body.contains(driver_text), "{}", answer.body);
+    }
+}
+
+#[test]
+fn every_lane_answers_a_wrong_or_absent_id_with_a_4xx() {
+    let shop = Shop::open();
+    for server in servers() {
+        let running = shop.start(server, &[]);
+        assert_eq!(running.get("/point-read/7").status, 200);
+        for id in [
+            "seven",
+            "7x",
+            "-7",
+            "0",
+            "2147483648",
+            "99999999999999999999",
+            "%00",
+            "7.0",
+        ] {
+            is_problem(&running.get(&format!("/point-read/{id}")), 400);
+        }
+        is_problem(&running.get("/point-read/2147483647"), 404);
+        is_problem(&running.get("/no-such-workload"), 404);
+        assert!(running.stop().success(), "{}", server.name);
+    }
+}
+
+#[test]
+fn every_lane_holds_exactly_the_pool_from_start_to_stop() {
+    let shop = Shop::open();
+    for server in servers() {
+        let running = shop.start(server, &[]);
+        assert_eq!(shop.sessions(), 4, "{}", server.name);
+        assert!(
+            running
+                .get_together("/ten-ms", 16)
+                .iter()
+                .all(|answer| answer.status == 200)
+        );
+        assert_eq!(shop.sessions(), 4, "{}", server.name);
+        let about: Value = serde_json::from_str(&running.get("/about").body).unwrap();
+        assert_eq!(about["pool"].as_u64(), Some(4));
+        assert!(running.stop().success());
+        assert_eq!(shop.sessions(), 0, "{}", server.name);
+    }
+}
+
+#[test]
+fn every_lane_answers_504_when_a_statement_takes_too_long_and_then_goes_on() {
+    let shop = Shop::open();
+    for server in servers() {
+        let running = shop.start(server, &["--statement-timeout", "100ms"]);
+        for answer in running.get_together("/slow", 4) {
+            is_problem(&answer, 504);
+        }
+        assert_eq!(running.get("/point-read/7").status, 200);
+        assert_eq!(shop.sessions(), 4, "{}", server.name);
+        assert!(running.stop().success());
+    }
+}
+
+#[test]
+fn every_lane_sheds_what_is_beyond_pool_and_queue_at_once() {
+    let shop = Shop::open();
+    for server in servers() {
+        let running = shop.start(server, &["--queue", "2", "--queue-wait", "5s"]);
+        let answers = running.get_together("/slow", 12);
+        let shed: Vec<_> = answers
+            .iter()
+            .filter(|answer| answer.status == 503)
+            .collect();
+        let served = answers.iter().filter(|answer| answer.status == 200).count();
+        assert_eq!((served, shed.len()), (6, 6), "{}", server.name);
+        for answer in shed {
+            is_problem(answer, 503);
+            assert!(answer.retry_after.is_some());
+        }
+        let usage = running.usage();
+        assert_eq!(
+            (usage["admitted"].as_u64(), usage["shed"].as_u64()),
+            (Some(6), Some(6))
+        );
+        assert!(running.stop().success());
+    }
+}
+
+#[test]
+fn every_lane_gives_up_a_wait_for_a_connection_in_time() {
+    let shop = Shop::open();
+    for server in servers() {
+        let running = shop.start(server, &["--queue-wait", "100ms"]);
+        let answers = running.get_together("/slow", 8);
+        let in_time = answers.iter().filter(|answer| answer.status == 200).count();
+        assert_eq!(in_time, 4, "{}", server.name);
+        for answer in answers.iter().filter(|answer| answer.status != 200) {
+            is_problem(answer, 503);
+            assert!(answer.retry_after.is_some());
+        }
+        assert!(running.stop().success());
+    }
+}
+
+#[test]
+fn every_lane_finishes_what_is_in_flight_before_it_ends() {
+    let shop = Shop::open();
+    for server in servers() {
+        let running = shop.start(server, &[]);
+        let answers = thread::scope(|scope| {
+            let asked = scope.spawn(|| running.get_together("/slow", 4));
+            while running.usage()["pool"]["in_use"].as_u64() != Some(4) {
+                thread::sleep(Duration::from_millis(2));
+            }
+            running.signal(Signal::SIGTERM);
+            asked.join().unwrap()
+        });
+        assert!(
+            answers.iter().all(|answer| answer.status == 200),
+            "{}",
+            server.name
+        );
+        let mut running = running;
+        assert_eq!(wait(&mut running.child).code(), Some(0));
+    }
+}
+
+#[test]
+fn every_lane_survives_clients_that_leave_in_the_middle() {
+    let shop = Shop::open();
+    for server in servers() {
+        let running = shop.start(server, &[]);
+        let impatient: ureq::Agent = ureq::Agent::config_builder()
+            .timeout_global(Some(Duration::from_millis(50)))
+            .build()
+            .into();
+        for _ in 0..8 {
+            assert!(
+                impatient
+                    .get(format!("{}/slow", running.base))
+                    .call()
+                    .is_err()
+            );
+        }
+        let end = Instant::now() + LIMIT;
+        while running.usage()["pool"]["in_use"].as_u64() != Some(0) {
+            assert!(
+                Instant::now() < end,
+                "{} still holds connections",
+                server.name
+            );
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert!(
+            running
+                .get_together("/point-read/7", 8)
+                .iter()
+                .all(|answer| answer.status == 200)
+        );
+        assert_eq!(shop.sessions(), 4, "{}", server.name);
+        assert!(running.stop().success());
+    }
+}
+
+#[test]
+fn every_lane_says_in_one_line_why_it_cannot_start() {
+    let shop = Shop::open();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let closed_port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let refused = format!("postgres://nobody:secret@127.0.0.1:{closed_port}/none");
+    let url = shop.database.url.as_str();
+    let few = shop.url_of_a_role_with_three_connections();
+    for server in servers() {
+        let said = shop.refusal(server, &refused, &["--listen", "127.0.0.1:0"]);
+        assert!(
+            said.contains(&closed_port.to_string()) && !said.contains("secret"),
+            "{said}"
+        );
+        let said = shop.refusal(server, url, &["--listen", &address]);
+        assert!(said.contains(&address), "{said}");
+        let said = shop.refusal(server, &few, &["--pool", "5"]);
+        assert!(said.contains("too many connections"), "{said}");
+    }
+    assert_eq!(shop.sessions(), 0);
+}
+
+#[test]
+fn the_servers_under_test_are_the_three_lanes() {
+    let names: Vec<_> = servers()
+        .iter()
+        .map(|server| server.name.as_str())
+        .collect();
+    assert_eq!(names, ["deadpool", "r2d2", "sqlx"]);
+    let programs: Vec<PathBuf> = servers()
+        .iter()
+        .map(|server| PathBuf::from(&server.run[0]))
+        .collect();
+    assert!(
+        programs.iter().all(|program| program.is_file()),
+        "{programs:?}"
+    );
+}
