@@ -1,0 +1,225 @@
+//! Whole campaigns of the three lanes on a real PostgreSQL: what is recorded, what is counted, and what an interruption
+//! leaves.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use harness::campaign::{Campaign, State, Trial};
+use harness::checks::{Outcome, Verdict};
+use harness::process::Profile;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use support::TestDatabase;
+
+fn lanebench(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanebench"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn campaign_in(folder: &Path) -> Campaign {
+    serde_json::from_slice(&fs::read(folder.join("campaign.json")).unwrap()).unwrap()
+}
+
+fn of<'a>(
+    campaign: &'a Campaign,
+    server: &'a str,
+    profile: Profile,
+) -> impl Iterator<Item = &'a Trial> {
+    campaign
+        .trials
+        .iter()
+        .filter(move |trial| trial.server == server && trial.profile == profile)
+}
+
+#[test]
+fn parity_costs_one_statement_and_one_transaction_and_defaults_show_their_pings() {
+    let database = TestDatabase::fresh();
+    let results = tempfile::tempdir().unwrap();
+    let output = lanebench(&[
+        "run",
+        "point-read",
+        "--preset",
+        "smoke",
+        "--closed",
+        "4",
+        "--pool",
+        "4",
+    ])
+    .args([
+        "--profile",
+        "parity,defaults",
+        "--database",
+        &database.url,
+        "--out",
+    ])
+    .arg(results.path())
+    .output()
+    .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let campaign = campaign_in(results.path());
+    assert_eq!(
+        (campaign.state, campaign.trials.len()),
+        (State::Complete, 6)
+    );
+    for trial in &campaign.trials {
+        assert_eq!(trial.verdict, Verdict::Valid, "{trial:?}");
+        let window = trial.window.as_ref().unwrap();
+        assert!(window.counts.correct > 0 && window.counts.scheduled == window.counts.correct);
+        assert!(
+            window.server.cpu_seconds > 0.0
+                && window.server.threads > 0
+                && window.server.rss_bytes > 0
+        );
+        assert_eq!(window.statements_per_request, Some(1.0), "{}", trial.server);
+    }
+    for (server, parity_trips, default_transactions, default_trips) in [
+        ("deadpool", 1.0, 1.0, 1.0),
+        ("r2d2", 1.0, 2.0, 2.0),
+        ("sqlx", 2.0, 1.0, 3.0),
+    ] {
+        for trial in of(&campaign, server, Profile::Parity) {
+            assert_eq!(
+                trial.window.as_ref().unwrap().transactions_per_request,
+                1.0,
+                "{server}"
+            );
+        }
+        for trial in of(&campaign, server, Profile::Defaults) {
+            let seen = trial.window.as_ref().unwrap().transactions_per_request;
+            assert!(
+                (seen - default_transactions).abs() < 0.05,
+                "{server}: {seen}"
+            );
+        }
+        for (profile, trips) in [
+            (Profile::Parity, parity_trips),
+            (Profile::Defaults, default_trips),
+        ] {
+            let inspection = campaign
+                .inspections
+                .iter()
+                .find(|inspection| inspection.server == server && inspection.profile == profile)
+                .unwrap();
+            assert!(
+                inspection.distinct_requests >= 1024,
+                "{}",
+                inspection.distinct_requests
+            );
+            let seen = inspection.round_trips_per_request.unwrap();
+            assert!((seen - trips).abs() < 0.05, "{server} {profile:?}: {seen}");
+        }
+    }
+}
+
+#[test]
+fn no_lane_passes_the_ceiling_that_the_pool_sets() {
+    let database = TestDatabase::fresh();
+    let results = tempfile::tempdir().unwrap();
+    let output = lanebench(&[
+        "run", "ten-ms", "--preset", "smoke", "--closed", "16", "--pool", "4",
+    ])
+    .args(["--scale", "0.001", "--database", &database.url, "--out"])
+    .arg(results.path())
+    .output()
+    .unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(table.contains("of the ceiling of 400/s"), "{table}");
+    for trial in campaign_in(results.path()).trials {
+        let rate = trial.window.unwrap().requests_per_second;
+        assert!(rate <= 400.0, "{}: {rate}", trial.server);
+        assert!(
+            trial
+                .checks
+                .iter()
+                .all(|check| check.outcome == Outcome::Passed)
+        );
+    }
+}
+
+#[test]
+fn an_interrupted_campaign_keeps_its_trials_and_leaves_nothing_running() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results");
+    let mut child = lanebench(&[
+        "run",
+        "hello",
+        "--database",
+        "local",
+        "--scale",
+        "0.001",
+        "-s",
+        "deadpool",
+        "--out",
+    ])
+    .arg(&results)
+    .env("TMPDIR", folder.path())
+    .stdout(Stdio::null())
+    .stderr(Stdio::null())
+    .spawn()
+    .unwrap();
+    let end = Instant::now() + Duration::from_secs(300);
+    while !results.join("campaign.json").exists() {
+        assert!(
+            Instant::now() < end && child.try_wait().unwrap().is_none(),
+            "no trial was saved"
+        );
+        thread::sleep(Duration::from_millis(20));
+    }
+    // In the middle of the second trial.
+    thread::sleep(Duration::from_millis(700));
+    let asked = Instant::now();
+    kill(
+        Pid::from_raw(child.id().try_into().unwrap()),
+        Signal::SIGINT,
+    )
+    .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(asked.elapsed() < Duration::from_secs(10));
+    let campaign = campaign_in(&results);
+    assert_eq!(campaign.state, State::Interrupted);
+    assert_eq!(campaign.trials.len(), 1);
+    let left: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    let kept: Vec<_> = left.iter().filter(|name| *name != "results").collect();
+    assert!(
+        kept.iter().all(|name| is_empty(&folder.path().join(name))),
+        "{kept:?}"
+    );
+    assert!(
+        mentions_of(folder.path()).is_empty(),
+        "{:?}",
+        mentions_of(folder.path())
+    );
+}
+
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut content| content.next().is_none())
+}
+
+/// Command lines that still name a folder of this test, as a postmaster's would.
+fn mentions_of(folder: &Path) -> Vec<String> {
+    let wanted = folder.display().to_string();
+    let entries = fs::read_dir("/proc").unwrap().map_while(Result::ok);
+    let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    lines
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains(&wanted))
+        .collect()
+}
