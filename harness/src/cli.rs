@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::database;
 use crate::doctor::DoctorArgs;
 use crate::folders::FolderArgs;
+use crate::load_command::LoadArgs;
 use crate::run::RunArgs;
 use crate::verify::VerifyArgs;
 
@@ -36,6 +37,8 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Measure workloads, and print a table
     Run(RunArgs),
+    /// The load engine alone, against any URL
+    Load(LoadArgs),
     /// Is this machine fit to measure?
     Doctor(DoctorArgs),
     /// The database by itself: start one, seed one, or print the URL of one that runs

@@ -12,6 +12,7 @@ pub mod expected;
 pub mod folders;
 pub mod inspection;
 pub mod list;
+pub mod load_command;
 pub mod monitor;
 pub mod process;
 pub mod progress;

@@ -9,7 +9,7 @@ use harness::checks::Verdict;
 use harness::cli::{Cli, Command};
 use harness::folders::Folders;
 use harness::signals::{self, Interrupted};
-use harness::{database, doctor, list, run, verify};
+use harness::{database, doctor, list, load_command, run, verify};
 
 const SOME_ROW_IS_NOT_VALID: u8 = 1;
 const BAD_USAGE: u8 = 2;
@@ -39,6 +39,7 @@ fn execute(cli: &Cli, stop: &AtomicBool) -> Result<Verdict> {
         Command::List => list::run(&folders).map(|()| Verdict::Valid),
         Command::Verify(args) => verify::run(args, &folders, stop),
         Command::Run(args) => run::run(args, &folders, stop),
+        Command::Load(args) => load_command::run(args, stop),
         Command::Doctor(args) => doctor::run(args, &folders, stop),
         Command::Database(command) => {
             database::command::run(command, stop).map(|()| Verdict::Valid)

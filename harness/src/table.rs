@@ -7,23 +7,24 @@ use crate::campaign::{Campaign, Trial, Window};
 use crate::checks::{Check, Outcome, Verdict};
 use crate::process::Profile;
 
-const HEADER: [&str; 15] = [
+const HEADER: [&str; 14] = [
     "conns",
     "server",
     "req/s",
-    "+-",
+    "±",
     "p50 ms",
-    "p90 ms",
     "p99 ms",
     "p99.9 ms",
-    "CPU us/req",
-    "DB CPU us/req",
+    "CPU µs/req",
+    "DB µs/req",
     "switches/req",
     "threads",
     "RSS MiB",
     "SQL/tx/trips",
     "verdict",
 ];
+/// Columns of text; the others are figures.
+const TEXT_COLUMNS: [usize; 2] = [1, 13];
 
 /// All rows of one workload, as text.
 pub fn of_workload(campaign: &Campaign, workload: &str) -> String {
@@ -47,7 +48,7 @@ pub fn of_workload(campaign: &Campaign, workload: &str) -> String {
     for column in table
         .column_iter_mut()
         .enumerate()
-        .filter(|(index, _)| *index != 1 && *index != 14)
+        .filter(|(index, _)| !TEXT_COLUMNS.contains(index))
     {
         column.1.set_cell_alignment(CellAlignment::Right);
     }
@@ -202,7 +203,6 @@ fn row(campaign: &Campaign, trials: &[&Trial]) -> Vec<String> {
         rate.filter(|_| windows.len() > 1)
             .map_or_else(dash, |rate| format!("{:.1} %", 100.0 * rate.half_range())),
         percentile(&windows, 0.50, |window| window.latency_ns.p50),
-        percentile(&windows, 0.90, |window| window.latency_ns.p90),
         percentile(&windows, 0.99, |window| window.latency_ns.p99),
         percentile(&windows, 0.999, |window| window.latency_ns.p99_9),
         cell(
