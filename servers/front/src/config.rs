@@ -15,7 +15,8 @@ pub struct Config {
     #[arg(long, env = "LANEBENCH_LISTEN", default_value = "127.0.0.1:0")]
     pub listen: SocketAddr,
 
-    /// The database, such as postgres://user:password@host:5432/name.
+    /// The database, such as postgres://user:password@host:5432/name. Everybody on the machine can read flags;
+    /// a password is better given by the variable.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: String,
 

@@ -19,6 +19,8 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub trait Lane: Sized + Send + Sync + 'static {
     const NAME: &'static str;
     const KIND: Kind;
+    /// Open files that a connection to the database takes.
+    const FILES_PER_CONNECTION: u32 = 1;
     /// The crates whose versions `/about` gives.
     const CRATES: &'static [&'static str];
 

@@ -12,6 +12,7 @@ mod failure;
 mod lane;
 mod log;
 mod observe;
+mod open_files;
 mod routes;
 mod server;
 mod signals;
@@ -49,6 +50,7 @@ pub fn main<L: Lane>() -> ExitCode {
 }
 
 fn serve<L: Lane>(config: &Config) -> Result<(), StartError> {
+    open_files::ensure(config.pool, L::FILES_PER_CONNECTION)?;
     let runtime = runtime::<L>(config).map_err(StartError::Runtime)?;
     let served = runtime.block_on(async {
         let shutdown = signals::first().map_err(StartError::Runtime)?;

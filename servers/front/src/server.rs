@@ -23,6 +23,10 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Why a server did not start, or could not go on. Displays as one line; causes follow in its chain.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    #[error(
+        "{limit} open files are allowed and this pool needs {needed}; lower --pool or raise `ulimit -n`"
+    )]
+    OpenFiles { limit: u64, needed: u64 },
     #[error("cannot start the runtime")]
     Runtime(#[source] io::Error),
     #[error("cannot listen on {address} (--listen); port 0 takes a free one")]
@@ -45,7 +49,8 @@ impl StartError {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             StartError::Definition(_) | StartError::Open(OpenError::Url(_)) => 2,
-            StartError::Runtime(_)
+            StartError::OpenFiles { .. }
+            | StartError::Runtime(_)
             | StartError::Listen { .. }
             | StartError::Open(_)
             | StartError::Ready(_)

@@ -31,6 +31,8 @@ pub(crate) struct R2d2 {
 impl Lane for R2d2 {
     const NAME: &'static str = "r2d2";
     const KIND: Kind = Kind::Blocking;
+    /// The socket, and four of the runtime that each client has to itself. Without them `postgres` panics.
+    const FILES_PER_CONNECTION: u32 = 5;
     const CRATES: &'static [&'static str] =
         &["postgres", "r2d2", "r2d2_postgres", "tokio-postgres"];
 

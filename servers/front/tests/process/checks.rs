@@ -29,6 +29,10 @@ fn server(database: SocketAddr) -> Command {
     command
 }
 
+fn url(database: SocketAddr) -> String {
+    format!("postgres://shop:{PASSWORD}@{database}/shop")
+}
+
 /// A port where nobody listens.
 fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0")
@@ -112,6 +116,19 @@ fn a_port_in_use_is_status_1() {
         .output()
         .unwrap();
     assert_refused(&output, 1, &[&taken.to_string(), "--listen"]);
+}
+
+#[test]
+fn a_pool_that_the_limit_on_open_files_cannot_hold_is_status_1() {
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", "ulimit -n 100; exec \"$0\" --pool 100", SERVER])
+        .env("DATABASE_URL", url(nobody()));
+    assert_refused(
+        &limited.output().unwrap(),
+        1,
+        &["100 open files", "--pool", "ulimit -n"],
+    );
 }
 
 #[test]
