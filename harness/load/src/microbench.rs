@@ -30,7 +30,7 @@ pub fn cases() -> Result<Vec<Case>, LoadError> {
         ..Expect::status(200)
     };
     Ok(vec![
-        ("clock", repeat(|| clock::now())),
+        ("clock", repeat(clock::now)),
         (
             "parse a head of 5 headers",
             repeat(|| head::parse(HEAD.as_bytes(), false).is_ok()),

@@ -18,7 +18,7 @@ use crate::clock::{self, MILLISECOND, Nanos, SECOND};
 use crate::connection::{Connection, State};
 use crate::measure::{InFlight, Interval, Tally, histogram};
 use crate::outcome::ErrorKind;
-use crate::probe::SPIN;
+use crate::probe::nap;
 use crate::record::{Record, RecordKeeper};
 use crate::report::WorkerReport;
 use crate::request::{Encoded, RequestTable};
@@ -233,7 +233,8 @@ impl<'r> Worker<'r> {
             .and_then(|free| self.pacer.intended(free.since))
             .unwrap_or(Nanos::MAX);
         let now = clock::now();
-        if due <= now + SPIN {
+        let nap = nap(due.saturating_sub(now));
+        if nap == 0 {
             return self.spin(events, now, due);
         }
         let edge = [
@@ -246,7 +247,8 @@ impl<'r> Worker<'r> {
             .filter(|&edge| edge > now)
             .min()
             .unwrap_or(now);
-        let until = (due - SPIN)
+        let until = now
+            .saturating_add(nap)
             .min(self.next_scan)
             .min(self.next_swap)
             .min(next_edge);
