@@ -55,6 +55,14 @@ pub fn ok(body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
+/// The first CPU this process may use.
+pub fn first_cpu() -> usize {
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    (0..rustix::thread::CpuSet::MAX_CPU)
+        .find(|&cpu| allowed.is_set(cpu))
+        .unwrap()
+}
+
 /// Decides an answer from the number of the request and the time since the server's start.
 pub type Behaviour = Box<dyn FnMut(u64, Duration) -> Reply + Send>;
 
