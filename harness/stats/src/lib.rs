@@ -1,7 +1,30 @@
 //! Statistics as pure functions: no input or output, no clock, no global state.
 
+mod bootstrap;
+mod comparison;
 mod firmness;
+mod holm;
+mod interval;
+mod mean;
+mod noise;
+mod order;
+mod percentile;
+mod random;
+mod stopping;
 mod summary;
+mod wilcoxon;
 
+pub use bootstrap::{RESAMPLES, bootstrap_t};
+pub use comparison::{
+    Better, Comparison, Question, SecondaryVerdict, Verdict, log_ratio, secondary_verdicts,
+};
 pub use firmness::{Firmness, firmness};
+pub use holm::holm;
+pub use interval::Interval;
+pub use mean::Mean;
+pub use noise::NoiseFloor;
+pub use order::{block_orders, rung_order};
+pub use percentile::nearest_rank;
+pub use stopping::{LOOKS, NextStep, Watched, WatchedRatio, next_step};
 pub use summary::{Spread, median};
+pub use wilcoxon::{SignedRank, hodges_lehmann};
