@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::available_parallelism;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -12,6 +11,7 @@ use bytes::Bytes;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use serde::Serialize;
+use tokio::runtime::Handle;
 use workloads::JSON;
 
 use crate::app::{App, Failures};
@@ -29,7 +29,7 @@ struct About {
     kind: Kind,
     profile: Profile,
     pool: u32,
-    /// Threads that may wait for the database at once.
+    /// Threads that may wait for the database at once; none in a nonblocking lane.
     threads: u32,
     /// Threads that run handlers.
     worker_threads: usize,
@@ -70,7 +70,7 @@ pub(crate) async fn about<L: Lane>(State(app): State<Arc<App<L>>>) -> Response {
             Kind::Nonblocking => 0,
             Kind::Blocking => config.threads(),
         },
-        worker_threads: available_parallelism().map_or(1, usize::from),
+        worker_threads: Handle::current().metrics().num_workers(),
         queue: config.queue,
         queue_wait_ms: config.queue_wait.as_millis(),
         statement_timeout_ms: config.statement_timeout_ms(),

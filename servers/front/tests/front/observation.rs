@@ -37,6 +37,10 @@ async fn about_tells_what_the_server_is() {
         assert_eq!(about[key], value, "{key}");
     }
     assert_eq!(about["pid"], std::process::id());
+    assert_eq!(
+        about["worker_threads"], 1,
+        "the runtime of this test has one"
+    );
     assert_eq!(about["notes"][0], "made up");
     assert_eq!(about["versions"]["workloads"], env!("CARGO_PKG_VERSION"));
     assert!(
