@@ -284,41 +284,55 @@ proptest! {
 #[test]
 fn a_database_that_cannot_be_reached_is_one_line_without_the_password() {
     let database = TestDatabase::fresh();
-    let mut wrong = url::Url::parse(&database.url).unwrap();
-    let (host, port) = (wrong.host_str().unwrap().to_owned(), wrong.port().unwrap());
-    wrong.set_password(Some("s3cret")).unwrap();
     let mut missing = url::Url::parse(&database.url).unwrap();
     missing.set_path("no_such_database");
-    for (url, expected) in [
-        (wrong.as_str(), "wrong password for user"),
-        (missing.as_str(), "there is no database no_such_database"),
+    let mut wrong = url::Url::parse(&database.url).unwrap();
+    wrong.set_password(Some("s3cret")).unwrap();
+    let place = format!("{}:{}", wrong.host_str().unwrap(), wrong.port().unwrap());
+    let mut cases = vec![
+        (
+            missing.as_str(),
+            format!("there is no database no_such_database on {place}"),
+        ),
         (
             "postgres://me:s3cret@127.0.0.1:1/shop",
-            "me@127.0.0.1:1/shop: nothing listens on 127.0.0.1:1",
+            "nothing listens on 127.0.0.1:1".to_owned(),
         ),
         (
             "postgres://me:s3cret@no-such-host.invalid/shop",
-            "cannot connect to no-such-host.invalid:5432",
+            "cannot connect to no-such-host.invalid:5432".to_owned(),
         ),
-    ] {
+    ];
+    // A server of the user's own may trust everybody.
+    if Client::connect(wrong.as_str(), NoTls).is_err() {
+        cases.push((wrong.as_str(), format!("{place}/")));
+        cases.push((wrong.as_str(), "wrong password for user".to_owned()));
+    }
+    for (url, expected) in cases {
         let refusal = format!("{:#}", seed(url, "0.001").unwrap_err());
-        assert!(refusal.contains(expected), "{refusal}");
+        assert!(
+            refusal.contains(&expected),
+            "{expected:?} is missing in: {refusal}"
+        );
         assert!(
             !refusal.contains("s3cret") && !refusal.contains('\n'),
             "{refusal}"
         );
     }
-    let refusal = format!("{:#}", seed(wrong.as_str(), "1").unwrap_err());
-    assert!(refusal.contains(&format!("{host}:{port}")), "{refusal}");
+}
+
+#[test]
+fn a_url_with_a_typing_error_is_one_line_without_the_password() {
     for typo in [
         "postgres://me:s3cret@host:port/shop",
         "postgres://me:s3cret@:5432/shop",
         "postgres:///shop",
     ] {
         let refusal = typo.parse::<Choice>().unwrap_err().to_string();
+        assert!(refusal.contains("a PostgreSQL URL"), "{refusal}");
         assert!(
-            refusal.contains("a PostgreSQL URL") && !refusal.contains("s3cret"),
-            "{typo}: {refusal}"
+            !refusal.contains("s3cret") && !refusal.contains('\n'),
+            "{refusal}"
         );
     }
 }

@@ -17,13 +17,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::signal::{Signal, killpg};
 use postgres::Client;
 
 use super::account::Account;
 use super::binaries::Installation;
 use super::connection::{connect, with_database};
-use super::leftovers::{RunFolder, as_pid};
+use super::leftovers::{RunFolder, as_pid, group_is_gone};
 use super::{go_on, settings};
 
 const USER: &str = "lanebench";
@@ -31,11 +31,14 @@ const DATABASE: &str = "lanebench";
 const POLL: Duration = Duration::from_millis(10);
 const INITDB_TIMEOUT: Duration = Duration::from_secs(60);
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// Immediate shutdown, which gives shared memory back but writes no checkpoint of what is about to be removed; else the
-/// end; and how long each may take.
-const ENDINGS: [(Signal, Duration); 2] = [
+/// Signals, and how long each may take.
+type Ending = &'static [(Signal, Duration)];
+/// initdb: its half-made files are removed anyway.
+const ABORT: Ending = &[(Signal::SIGKILL, Duration::from_secs(10))];
+/// Immediate shutdown, which gives shared memory back but writes no checkpoint of what is about to be removed.
+const SHUTDOWN: Ending = &[
     (Signal::SIGQUIT, Duration::from_secs(10)),
-    (Signal::SIGKILL, Duration::from_secs(5)),
+    (Signal::SIGKILL, Duration::from_secs(10)),
 ];
 
 /// A running private cluster.
@@ -110,7 +113,7 @@ impl Cluster {
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.server.0.id()
+        self.server.child.id()
     }
 
     /// The programs' folder, and the user they run as where that is not the caller.
@@ -148,18 +151,23 @@ impl Drop for Home {
     }
 }
 
-/// A child process that is ended when dropped.
+/// A child process that is ended, with its group, when dropped.
 #[derive(Debug)]
-struct Server(Child);
+struct Server {
+    child: Child,
+    ending: Ending,
+}
 
 impl Server {
     fn exited(&mut self) -> Result<Option<ExitStatus>> {
-        self.0.try_wait().context("the server cannot be waited for")
+        self.child
+            .try_wait()
+            .context("the server cannot be waited for")
     }
 
-    fn exits_within(&mut self, patience: Duration) -> bool {
+    fn gone_within(&mut self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
-        while matches!(self.0.try_wait(), Ok(None)) {
+        while matches!(self.child.try_wait(), Ok(None)) || !group_is_gone(self.child.id()) {
             if Instant::now() >= deadline {
                 return false;
             }
@@ -171,17 +179,16 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let Ok(pid) = as_pid(self.0.id()) else { return };
-        for (signal, patience) in ENDINGS {
-            if self.exits_within(Duration::ZERO) {
+        let Ok(pid) = as_pid(self.child.id()) else {
+            return;
+        };
+        for (signal, patience) in self.ending {
+            if self.gone_within(Duration::ZERO) {
                 return;
             }
-            let _ = if signal == Signal::SIGKILL {
-                killpg(pid, signal)
-            } else {
-                kill(pid, signal)
-            };
-            if self.exits_within(patience) {
+            // initdb has children in its group; a postmaster ends its own, which are in groups of their own.
+            let _ = killpg(pid, *signal);
+            if self.gone_within(*patience) {
                 return;
             }
         }
@@ -241,8 +248,12 @@ impl Maker<'_> {
             "--no-sync",
             "--no-instructions",
         ]);
-        let mut initdb = Server(command.spawn().context("initdb cannot be run")?);
-        self.folder.record_child(initdb.0.id())?;
+        let child = command.spawn().context("initdb cannot be run")?;
+        let mut initdb = Server {
+            child,
+            ending: ABORT,
+        };
+        self.folder.record_child(initdb.child.id())?;
         let deadline = Instant::now() + INITDB_TIMEOUT;
         let status = loop {
             if let Some(status) = initdb.exited()? {
@@ -270,8 +281,12 @@ impl Maker<'_> {
         let log = self.home.0.join("server.log");
         let mut command = self.command("postgres", &log)?;
         command.arg("-D").arg(self.home.data());
-        let mut server = Server(command.spawn().context("postgres cannot be run")?);
-        self.folder.record_postmaster(server.0.id())?;
+        let child = command.spawn().context("postgres cannot be run")?;
+        let mut server = Server {
+            child,
+            ending: SHUTDOWN,
+        };
+        self.folder.record_postmaster(server.child.id())?;
         let url = format!("postgres://{USER}:{password}@127.0.0.1:{port}/{DATABASE}");
         let mut client =
             self.wait_until_ready(&mut server, &with_database(&url, "postgres")?, &log)?;

@@ -227,35 +227,41 @@ fn end_children(folder: &Path) -> Result<()> {
 }
 
 fn end(pid: u32, started: &str, ending: &str) -> Result<()> {
-    let alive = || start_time(pid).is_some_and(|time| time == started);
-    if !alive() {
+    if start_time(pid).is_none_or(|time| time != started) {
         return Ok(());
     }
     let target = as_pid(pid)?;
-    if ending == "quit" {
-        let _ = kill(target, Signal::SIGQUIT);
-        if gone_within(PATIENCE, alive) {
-            return Ok(());
+    let signals = if ending == "quit" {
+        &[Signal::SIGQUIT, Signal::SIGKILL][..]
+    } else {
+        &[Signal::SIGKILL]
+    };
+    for signal in signals {
+        // The group as well: a server may have children of its own. And the process itself, should it lead no group.
+        let _ = killpg(target, *signal);
+        let _ = kill(target, *signal);
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if start_time(pid).is_none_or(|time| time != started) && group_is_gone(pid) {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(5));
         }
-    }
-    // The group as well: a server may have children of its own.
-    let _ = killpg(target, Signal::SIGKILL);
-    let _ = kill(target, Signal::SIGKILL);
-    if gone_within(PATIENCE, alive) {
-        return Ok(());
     }
     bail!("process {pid} does not die: end it by hand")
 }
 
-fn gone_within(patience: Duration, alive: impl Fn() -> bool) -> bool {
-    let deadline = Instant::now() + patience;
-    while alive() {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    true
+/// Whether no process is left in the group that process `leader` once opened.
+pub(crate) fn group_is_gone(leader: u32) -> bool {
+    let leader = leader.to_string();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut names = processes.filter_map(|entry| entry.file_name().into_string().ok());
+    !names.any(|pid| {
+        pid.parse()
+            .ok()
+            .and_then(stat)
+            .is_some_and(|stat| stat.group == leader)
+    })
 }
 
 pub(crate) fn as_pid(pid: u32) -> Result<Pid> {
@@ -267,13 +273,31 @@ pub(crate) fn as_pid(pid: u32) -> Result<Pid> {
 /// When a process started, as boot id and clock ticks since that boot: together with its pid this names one process for
 /// all time. None if there is no such process, or only its zombie.
 fn start_time(pid: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The command's name stands in parentheses and may hold anything; the state (field 3) follows it.
-    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
-    if matches!(fields.next()?, "Z" | "X") {
-        return None;
-    }
-    let ticks = fields.nth(18)?; // field 22
+    let ticks = stat(pid)?.start_ticks;
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(format!("{}/{ticks}", boot.trim()))
+}
+
+struct Stat {
+    group: String,
+    start_ticks: String,
+}
+
+/// What the kernel says of a process; none if there is no such process, or only its zombie.
+fn stat(pid: u32) -> Option<Stat> {
+    let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The command's name stands in parentheses and may hold anything; the state (field 3) follows it.
+    let fields: Vec<_> = line
+        .get(line.rfind(')')? + 1..)?
+        .split_ascii_whitespace()
+        .collect();
+    let [state, _parent, group, ..] = fields[..] else {
+        return None;
+    };
+    let start_ticks = fields.get(19)?; // field 22
+    let dead = matches!(state, "Z" | "X");
+    (!dead).then(|| Stat {
+        group: group.to_owned(),
+        start_ticks: (*start_ticks).to_owned(),
+    })
 }

@@ -98,7 +98,7 @@ enum Server {
         image: String,
         _container: Box<Container<Postgres>>,
     },
-    Local(Database),
+    Local(Box<Database>),
     Given(String),
 }
 
@@ -140,11 +140,11 @@ impl Server {
 
     fn local() -> Result<Self> {
         let folder = Arc::new(RunFolder::create()?);
-        Ok(Self::Local(database::open(
+        Ok(Self::Local(Box::new(database::open(
             &Choice::Local,
             &folder,
             &AtomicBool::new(false),
-        )?))
+        )?)))
     }
 
     fn choose() -> Result<Self> {

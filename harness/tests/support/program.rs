@@ -120,11 +120,13 @@ pub(crate) fn processes_in(folder: &Path) -> Vec<PathBuf> {
 
 #[track_caller]
 pub(crate) fn assert_nothing_left(temp: &Path) {
-    let left: Vec<_> = fs::read_dir(temp)
+    let files: Vec<_> = fs::read_dir(temp)
         .unwrap()
         .flatten()
         .map(|entry| entry.path())
         .collect();
-    assert_eq!(left, [] as [PathBuf; 0], "files");
-    assert_eq!(processes_in(temp), [] as [PathBuf; 0], "processes");
+    assert_eq!(files, [] as [PathBuf; 0], "files");
+    let told = |process: &PathBuf| fs::read_to_string(process.join("stat")).unwrap_or_default();
+    let processes: Vec<_> = processes_in(temp).iter().map(told).collect();
+    assert_eq!(processes, [] as [String; 0], "processes");
 }
