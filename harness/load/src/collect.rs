@@ -1,7 +1,6 @@
 //! Merging what the workers record: figures of the last second, files, and at the end the outcome.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use hdrhistogram::Histogram;
@@ -57,6 +56,7 @@ struct Ended {
     wire_ns: u64,
     in_flight_area: u64,
     records_dropped: u64,
+    stopped: bool,
     at: Nanos,
 }
 
@@ -173,7 +173,7 @@ impl Collector {
         self.ended.add(report)
     }
 
-    pub(crate) fn outcome(mut self, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, LoadError> {
+    pub(crate) fn outcome(mut self, plan: &Plan) -> Result<Outcome, LoadError> {
         self.close_second(self.ended.at.max(self.current.logged))?;
         if let Some(log) = self.log.take() {
             log.finish()?;
@@ -181,13 +181,13 @@ impl Collector {
         if let Some(records) = self.records.take() {
             records.finish(&self.phases)?;
         }
-        let mut outcome = self.assemble(plan, stop);
+        let mut outcome = self.assemble(plan);
         outcome.checks = verdict::checks(&outcome, matches!(plan.pacing, Pacing::Open { .. }));
         outcome.verdict = verdict::verdict(&outcome.checks);
         Ok(outcome)
     }
 
-    fn assemble(self, plan: &Plan, stop: &AtomicBool) -> Outcome {
+    fn assemble(self, plan: &Plan) -> Outcome {
         let Collector {
             phases,
             total,
@@ -217,7 +217,7 @@ impl Collector {
             warmup: ended.warmup,
             correct_in_window,
             window: Duration::from_nanos(window_end.saturating_sub(phases.window_start)),
-            interrupted: stop.load(Ordering::Relaxed) && ended.at < phases.end,
+            interrupted: ended.stopped,
             response,
             service,
             first_byte,
@@ -262,6 +262,7 @@ impl Ended {
             wire_ns: 0,
             in_flight_area: 0,
             records_dropped: 0,
+            stopped: false,
             at: 0,
         })
     }
@@ -283,6 +284,7 @@ impl Ended {
         self.wire_ns += report.tally.wire_ns;
         self.in_flight_area += report.in_flight_area;
         self.records_dropped += report.records_dropped;
+        self.stopped |= report.stopped;
         self.at = self.at.max(report.ended);
         Ok(())
     }

@@ -41,6 +41,9 @@ pub enum LoadError {
         /// The operating system's answer.
         cause: std::io::Error,
     },
+    /// `stop` was set before the first request was due.
+    #[error("interrupted before the first request")]
+    Stopped,
     /// A file with observations could not be written.
     #[error("cannot write {}: {cause}", path.display())]
     Write {

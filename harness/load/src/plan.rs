@@ -10,6 +10,9 @@ use crate::record::Records;
 use crate::request::RequestTable;
 use crate::schedule::{self, End, Pacing, Phase};
 
+/// Longer than any run, and short enough that sums of instants cannot overflow.
+const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// Everything that determines a run.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -76,6 +79,13 @@ impl Plan {
         if u32::try_from(self.connections).is_err() {
             return invalid("more than 2^32 connections");
         }
+        if self
+            .durations()
+            .into_iter()
+            .any(|duration| duration > LONGEST)
+        {
+            return invalid("a duration above 30 days");
+        }
         if self.request_timeout.is_zero() || self.connect_timeout.is_zero() {
             return invalid("a timeout of 0 leaves no time for an answer");
         }
@@ -91,7 +101,31 @@ impl Plan {
             }
             End::Timed { .. } | End::EachOnce { .. } => {}
         }
-        schedule::validate(self.pacing)
+        schedule::validate(self.pacing, self.end)
+    }
+
+    fn durations(&self) -> [Duration; 7] {
+        let [warmup, window, drain] = match self.end {
+            End::Timed {
+                warmup,
+                window,
+                drain,
+            } => [warmup, window, drain],
+            End::EachOnce { limit } => [Duration::ZERO, limit, Duration::ZERO],
+        };
+        let think = match self.pacing {
+            Pacing::Closed { think } => think,
+            Pacing::Open { .. } => Duration::ZERO,
+        };
+        [
+            warmup,
+            window,
+            drain,
+            think,
+            self.request_timeout,
+            self.connect_timeout,
+            self.jitter_probe,
+        ]
     }
 
     pub(crate) fn workers(&self) -> usize {

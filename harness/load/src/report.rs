@@ -25,7 +25,9 @@ pub(crate) struct WorkerReport {
     pub(crate) jitter: Histogram<u64>,
     pub(crate) served: usize,
     pub(crate) reopened: u64,
-    /// The instant the worker stopped.
+    /// Whether `stop` ended it.
+    pub(crate) stopped: bool,
+    /// The instant the worker ended.
     pub(crate) ended: Nanos,
     pub(crate) in_flight_area: u64,
     /// Within the window, if the run got that far.
@@ -34,7 +36,7 @@ pub(crate) struct WorkerReport {
 }
 
 impl Worker<'_> {
-    pub(crate) fn finish(mut self, now: Nanos) -> WorkerReport {
+    pub(crate) fn finish(mut self, now: Nanos, stopped: bool) -> WorkerReport {
         for slot in 0..self.connections.len() {
             if self.connections[slot].state == State::Busy {
                 self.end_exchange(slot as u32, Ending::Unfinished, 0, now);
@@ -69,6 +71,7 @@ impl Worker<'_> {
             censored: self.censored,
             jitter: self.jitter,
             reopened: self.reopened,
+            stopped,
             ended: now,
             in_flight_area: self.in_flight.area,
             usage: window.map(|(start, end)| usage(self.place.cpu, start, end)),

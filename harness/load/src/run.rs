@@ -1,6 +1,6 @@
 //! A run from plan to outcome: starts the workers, keeps the clock of phases, merges what they record.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
@@ -50,13 +50,13 @@ pub fn run(
         keep_failures: plan.keep_failures,
         stop,
     };
+    let mut collector = Collector::new(plan)?;
     thread::scope(|scope| {
         let (outbox, inbox) = mpsc::channel();
         let team: Vec<Member> = (0..plan.workers())
             .map(|index| Member::spawn(scope, plan, &shared, index, outbox.clone()))
             .collect();
         drop(outbox);
-        let mut collector = Collector::new(plan)?;
         let mut first_error = coordinate(plan, &team, &inbox, &mut collector, observer).err();
         for member in team {
             drop((member.start, member.spares, member.spare_records));
@@ -69,8 +69,11 @@ pub fn run(
             }
         }
         match first_error {
+            Some(LoadError::Connect { .. }) if stop.load(Ordering::Relaxed) => {
+                Err(LoadError::Stopped)
+            }
             Some(error) => Err(error),
-            None => collector.outcome(plan, stop),
+            None => collector.outcome(plan),
         }
     })
 }

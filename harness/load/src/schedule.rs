@@ -66,16 +66,25 @@ pub enum Phase {
 /// The highest rate that is taken for a rate.
 const MAX_RATE: f64 = 10_000_000.0;
 
+/// A Poisson schedule is walked once beforehand: this many arrivals take a few seconds.
+const MAX_POISSON: f64 = 300_000_000.0;
+
 /// Refuses what no schedule can be made from.
-pub(crate) fn validate(pacing: Pacing) -> Result<(), LoadError> {
-    let Pacing::Open { rate, .. } = pacing else {
+pub(crate) fn validate(pacing: Pacing, end: End) -> Result<(), LoadError> {
+    let Pacing::Open { rate, arrivals } = pacing else {
         return Ok(());
     };
     if !rate.is_finite() || !(0.001..=MAX_RATE).contains(&rate) {
-        let message = format!(
+        return Err(LoadError::Invalid(format!(
             "a rate of {rate}/s cannot be sent; allowed is 0.001 to 10,000,000 requests a second"
-        );
-        return Err(LoadError::Invalid(message));
+        )));
+    }
+    let phases = Phases::new(0, end);
+    let requests = rate * phases.window_end as f64 / 1e9;
+    if matches!(arrivals, Arrivals::Poisson { .. }) && requests > MAX_POISSON {
+        return Err(LoadError::Invalid(format!(
+            "a Poisson schedule of {requests:.0} requests takes too long to make; lower the rate or the duration"
+        )));
     }
     Ok(())
 }
@@ -234,7 +243,10 @@ mod tests {
                 rate,
                 arrivals: Arrivals::Uniform,
             };
-            assert!(validate(pacing).is_err(), "{rate}");
+            let end = End::EachOnce {
+                limit: Duration::from_secs(1),
+            };
+            assert!(validate(pacing, end).is_err(), "{rate}");
         }
     }
 }

@@ -99,6 +99,13 @@ pub(crate) fn checks(outcome: &Outcome, is_open: bool) -> Vec<Check> {
         Check::at_most("generator lag p99 ms", lag, 1.0),
         Check::at_most("Little's law residual", outcome.little_residual, 0.02),
     ];
+    let connections = &outcome.connections;
+    let established = connections.established as f64 / connections.asked as f64;
+    checks.push(Check::at_least(
+        "connections established of asked",
+        Some(established),
+        1.0,
+    ));
     if is_open {
         let scheduled = outcome.counts.scheduled;
         let share = |count: u64| (scheduled > 0).then(|| count as f64 / scheduled as f64);

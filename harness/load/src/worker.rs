@@ -201,8 +201,11 @@ impl<'r> Worker<'r> {
         loop {
             let now = clock::now();
             self.pass_edges(now);
-            if now >= phases.end || self.is_stopped() || self.is_finished(now) {
-                return Ok(self.finish(now));
+            if now >= phases.end || self.is_finished(now) {
+                return Ok(self.finish(now, false));
+            }
+            if self.is_stopped() {
+                return Ok(self.finish(now, true));
             }
             self.dispatch(now);
             self.scan(now);

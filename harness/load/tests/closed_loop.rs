@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -151,6 +152,65 @@ fn stop_ends_a_run_within_100_ms_and_the_counts_still_add_up() {
     assert!(outcome.interrupted);
     assert!(outcome.window < Duration::from_millis(450));
     assert!(outcome.counts.is_exact());
+}
+
+#[test]
+fn stop_before_the_start_says_so() {
+    let server = server();
+    let stop = AtomicBool::new(true);
+    let error = run(&plan(&server, vec![request()]), &mut |_| {}, &stop).unwrap_err();
+    assert!(matches!(error, load::LoadError::Stopped), "{error}");
+}
+
+/// More than any socket buffer takes at once: the rest goes out when the server has read.
+#[test]
+fn a_large_body_is_sent_whole() {
+    let body: Vec<u8> = (0..8_000_000_u32)
+        .map(|index| (index % 251) as u8)
+        .collect();
+    let expected = body.clone();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        for _ in 0..3 {
+            let mut got = Vec::new();
+            let mut part = [0; 100_000];
+            let end = loop {
+                let count = stream.read(&mut part).unwrap();
+                got.extend_from_slice(&part[..count]);
+                let head = got.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+                if let Some(head) = head.filter(|head| got.len() >= head + 4 + expected.len()) {
+                    break head + 4;
+                }
+            };
+            assert!(got[end..] == expected, "the body differs");
+            stream
+                .write_all(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
+                .unwrap();
+        }
+    });
+    let request = Request {
+        method: "POST".into(),
+        body,
+        expect: Expect::status(201),
+        ..Request::get("/")
+    };
+    let table = RequestTable::new(vec![request], vec![0; 3]).unwrap();
+    let plan = Plan {
+        end: End::EachOnce {
+            limit: Duration::from_secs(10),
+        },
+        ..Plan::new(target, "localhost", Arc::new(table))
+    };
+    let outcome = run(&plan, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    server.join().unwrap();
+    assert_eq!(
+        (outcome.counts.scheduled, outcome.counts.correct),
+        (3, 3),
+        "{:?}",
+        outcome.errors
+    );
 }
 
 #[test]
