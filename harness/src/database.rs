@@ -101,8 +101,6 @@ pub struct Database {
     pub monitor_apart: bool,
     /// Which source, version and path, in words.
     pub source: String,
-    /// What was tried before this source, and why it did not do; each a line.
-    pub passed_over: Vec<String>,
     /// As the server names itself, such as `15.18 (Debian 15.18-0+deb12u1)`.
     pub server_version: String,
     /// Connections that a client may open at most, those reserved for superusers excluded.
@@ -166,31 +164,40 @@ pub fn open_private(
 
 type Source = fn(&Arc<RunFolder>, &AtomicBool) -> Result<Database>;
 
+/// The first that works. A source that is there but passed over is said on stderr, since the user may have meant it.
 fn open_first(sources: &[Source], folder: &Arc<RunFolder>, stop: &AtomicBool) -> Result<Database> {
-    let mut passed_over = Vec::new();
+    let mut failures: Vec<anyhow::Error> = Vec::new();
     for source in sources {
         match source(folder, stop) {
             Ok(database) => {
-                return Ok(Database {
-                    passed_over,
-                    ..database
-                });
+                for failure in failures
+                    .iter()
+                    .filter(|failure: &&anyhow::Error| !failure.is::<NotSet>())
+                {
+                    eprintln!("passed over: {failure:#}");
+                }
+                return Ok(database);
             }
             Err(error) if error.is::<Interrupted>() => return Err(error),
-            Err(error) => passed_over.push(format!("{error:#}")),
+            Err(error) => failures.push(error),
         }
     }
-    let reasons = passed_over
+    let reasons: String = failures
         .iter()
-        .map(|reason| format!("\n  {reason}"))
-        .collect::<String>();
+        .map(|failure| format!("\n  {failure:#}"))
+        .collect();
     Err(anyhow!("no PostgreSQL to measure with:{reasons}"))
 }
+
+/// Nobody asked for this source, so it needs no word if the next one works.
+#[derive(Debug, thiserror::Error)]
+#[error("{URL_VARIABLE}: not set")]
+struct NotSet;
 
 fn from_environment(_: &Arc<RunFolder>, _: &AtomicBool) -> Result<Database> {
     let url = match std::env::var(URL_VARIABLE) {
         Ok(url) if !url.is_empty() => url,
-        Ok(_) | Err(std::env::VarError::NotPresent) => bail!("{URL_VARIABLE}: not set"),
+        Ok(_) | Err(std::env::VarError::NotPresent) => return Err(NotSet.into()),
         Err(std::env::VarError::NotUnicode(_)) => bail!("{URL_VARIABLE}: not valid UTF-8"),
     };
     open_url(&url, URL_VARIABLE).context(URL_VARIABLE)
@@ -274,7 +281,6 @@ fn assemble(
         monitor_url: facts.monitor_url,
         monitor_apart: facts.monitor_apart,
         source,
-        passed_over: Vec::new(),
         server_version: facts.server_version,
         max_connections: facts.max_connections,
         settings: facts.settings,

@@ -286,3 +286,23 @@ fn when_no_source_works_one_message_names_all_three() {
     }
     assert!(!said.contains("s3cret"));
 }
+
+#[test]
+fn a_source_that_was_passed_over_is_named() {
+    let Some(_) = local_binaries() else { return };
+    let temp = temp();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanebench"));
+    command
+        .args(["doctor"])
+        .env("TMPDIR", temp.path())
+        .env("DATABASE_URL", "postgres://me:s3cret@127.0.0.1:1/shop");
+    let said = stderr(
+        &command
+            .env_remove("LANEBENCH_POSTGRES_BIN")
+            .output()
+            .unwrap(),
+    );
+    let reason = "passed over: DATABASE_URL: me@127.0.0.1:1/shop: nothing listens on 127.0.0.1:1";
+    assert!(said.contains(reason) && !said.contains("s3cret"), "{said}");
+    assert_nothing_left(temp.path());
+}

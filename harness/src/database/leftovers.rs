@@ -104,8 +104,13 @@ pub fn sweep() -> Result<()> {
     for path in folders()? {
         if let Some(_claim) = abandoned(&path)? {
             end_children(&path)?;
-            fs::remove_dir_all(&path)
-                .with_context(|| format!("leftover {} cannot be removed", path.display()))?;
+            match fs::remove_dir_all(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(error)
+                        .with_context(|| format!("leftover {} cannot be removed", path.display()));
+                }
+                _ => {} // Gone: by us, or by the run itself, which died on its last step.
+            }
         }
     }
     Ok(())
