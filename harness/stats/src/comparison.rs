@@ -147,3 +147,112 @@ pub fn secondary_verdicts(questions: &[Question]) -> Vec<SecondaryVerdict> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(low: f64, high: f64) -> Question {
+        let interval = Interval { low, high };
+        Question {
+            comparison: Comparison {
+                blocks: 10,
+                ratio: (low * high).sqrt(),
+                interval,
+                bootstrap: interval,
+                p_value: 0.01,
+                signed_rank: SignedRank {
+                    statistic: 0.0,
+                    p_value: 0.01,
+                },
+                hodges_lehmann: 1.0,
+            },
+            better: Better::Higher,
+            noise_floor: NoiseFloor::least(),
+        }
+    }
+
+    fn verdict(low: f64, high: f64) -> Verdict {
+        question(low, high).verdict()
+    }
+
+    #[test]
+    fn a_difference_counts_only_beyond_the_noise_floor() {
+        assert_eq!(verdict(1.02, 1.08), Verdict::Faster);
+        assert_eq!(verdict(1.005, 1.08), Verdict::Inconclusive);
+        assert_eq!(verdict(0.92, 0.98), Verdict::Slower);
+        assert_eq!(verdict(0.92, 0.995), Verdict::Inconclusive);
+        let noisy = Question {
+            noise_floor: NoiseFloor::of(&[0.05, -0.05, 0.05]).unwrap(),
+            ..question(1.02, 1.08)
+        };
+        assert_eq!(noisy.verdict(), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn only_an_interval_within_three_percent_is_equivalence() {
+        assert_eq!(verdict(0.98, 1.02), Verdict::Equivalent);
+        assert_eq!(verdict(1.001, 1.02), Verdict::Equivalent);
+        assert_eq!(verdict(0.98, 1.04), Verdict::Inconclusive);
+        assert_eq!(verdict(0.50, 2.00), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn less_of_a_response_time_is_faster() {
+        let lower = |low, high| Question {
+            better: Better::Lower,
+            ..question(low, high)
+        };
+        assert_eq!(lower(0.80, 0.90).verdict(), Verdict::Faster);
+        assert_eq!(lower(1.10, 1.20).verdict(), Verdict::Slower);
+    }
+
+    #[test]
+    fn intervals_that_disagree_about_no_difference_settle_nothing() {
+        let mut disagreeing = question(1.02, 1.08);
+        disagreeing.comparison.bootstrap = Interval {
+            low: 0.99,
+            high: 1.10,
+        };
+        assert!(disagreeing.comparison.intervals_disagree());
+        assert_eq!(disagreeing.verdict(), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn swapping_the_servers_swaps_the_verdict() {
+        let log_ratios = [0.041, 0.052, 0.047, 0.060, 0.055, 0.049, 0.044, 0.058];
+        let judge = |log_ratios: &[f64]| Question {
+            comparison: Comparison::of(log_ratios, 1).unwrap(),
+            ..question(1.0, 1.0)
+        };
+        assert_eq!(judge(&log_ratios).verdict(), Verdict::Faster);
+        assert_eq!(judge(&log_ratios.map(|d| -d)).verdict(), Verdict::Slower);
+    }
+
+    #[test]
+    fn a_secondary_difference_has_to_survive_the_adjustment() {
+        let with_p = |p_value| {
+            let mut question = question(1.02, 1.08);
+            question.comparison.p_value = p_value;
+            question
+        };
+        let verdicts = secondary_verdicts(&[with_p(0.03), with_p(0.001), question(0.98, 1.02)]);
+        let names: Vec<Verdict> = verdicts.iter().map(|secondary| secondary.verdict).collect();
+        assert_eq!(
+            names,
+            [Verdict::Faster, Verdict::Faster, Verdict::Equivalent]
+        );
+        let verdicts = secondary_verdicts(&[with_p(0.03), with_p(0.04)]);
+        assert_eq!(verdicts[0].verdict, Verdict::Inconclusive);
+        assert!((verdicts[0].adjusted_p_value - 0.06).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_ratio_needs_two_measured_values() {
+        assert_eq!(log_ratio(2.0, 2.0), Some(0.0));
+        assert_eq!(log_ratio(0.0, 2.0), None);
+        assert_eq!(log_ratio(2.0, f64::NAN), None);
+        assert_eq!(log_ratio(f64::INFINITY, 2.0), None);
+        assert_eq!(Comparison::of(&[0.01], 1), None);
+    }
+}

@@ -1,7 +1,9 @@
 //! When a campaign has measured enough.
 //!
 //! The rule looks at how precise a ratio is, never at what it is: stopping once a difference is significant would find
-//! one between identical servers sooner or later. The width of the interval does not depend on its centre.
+//! one between identical servers sooner or later. The width of the interval does not depend on its centre. It does vary
+//! by chance, and a rule that waits for a narrow one costs some coverage: in 20,000 simulated campaigns the interval at
+//! the end covered the truth in 93.7 to 94.9 % instead of 95 %, depending on the noise.
 
 use crate::mean::Mean;
 
