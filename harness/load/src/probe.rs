@@ -18,8 +18,15 @@ const SPIN: Nanos = 60_000;
 /// virtual machine, and what else comes in meanwhile is found late.
 const SHORTEST_NAP: Nanos = 100_000;
 
+/// After a long sleep the CPU itself is slow to wake: the thread is up this early, and naps once more.
+const LONG_SLEEP_MARGIN: Nanos = 300_000;
+const LONG_SLEEP: Nanos = 2_000_000;
+
 /// How long to sleep when the next instant is `distance` away; 0 means to spin.
 pub(crate) fn nap(distance: Nanos) -> Nanos {
+    if distance >= LONG_SLEEP {
+        return distance - LONG_SLEEP_MARGIN;
+    }
     let nap = distance.saturating_sub(SPIN);
     if nap < SHORTEST_NAP { 0 } else { nap }
 }

@@ -200,6 +200,8 @@ impl<'r> Worker<'r> {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             let now = clock::now();
+            // What is due comes first: at a whole second an edge is often due at the same instant.
+            self.dispatch(now);
             self.pass_edges(now);
             if now >= phases.end || self.is_finished(now) {
                 return Ok(self.finish(now, false));
@@ -207,7 +209,6 @@ impl<'r> Worker<'r> {
             if self.is_stopped() {
                 return Ok(self.finish(now, true));
             }
-            self.dispatch(now);
             self.scan(now);
             self.wait(&mut events)?;
         }
