@@ -2,10 +2,11 @@
 # CPU per request of load generators against one null server (1 KiB of JSON), alternating, in one run:
 #   harness/load/benches/compare.sh [ROUNDS] [SECONDS] [RATE]
 # Needs wrk (Debian: apt-get install wrk) and two CPUs; also runs wrk2 if it is installed.
-# CPU is user + system time of the whole process, from outside, for every generator alike.
+# CPU is user + system time of the whole process, from outside, for every generator alike; ours includes its jitter
+# probe, 0.1 s of spinning.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
-rounds=${1:-10} seconds=${2:-3} rate=${3:-10000}
+rounds=${1:-10} seconds=${2:-5} rate=${3:-10000}
 connections=32 generator_cpu=${GENERATOR_CPU:-0} server_cpu=${SERVER_CPU:-1}
 
 command -v wrk > /dev/null || { echo "compare.sh: wrk is not installed (Debian: apt-get install wrk)" >&2; exit 2; }
