@@ -1,6 +1,7 @@
 //! Statistics as pure functions: no input or output, no clock, no global state.
 
 mod bootstrap;
+mod capacity;
 mod comparison;
 mod firmness;
 mod holm;
@@ -12,12 +13,14 @@ mod outliers;
 mod percentile;
 mod queue;
 mod random;
+mod steady;
 mod stopping;
 mod summary;
 mod usl;
 mod wilcoxon;
 
 pub use bootstrap::{RESAMPLES, bootstrap_t};
+pub use capacity::{Capacity, CapacitySearch, Miss, Probe, RateOutcome, SearchedRates};
 pub use comparison::{
     Better, Comparison, Question, SecondaryVerdict, Verdict, log_ratio, secondary_verdicts,
 };
@@ -30,6 +33,7 @@ pub use order::{block_orders, rung_order};
 pub use outliers::{Outlier, outliers};
 pub use percentile::nearest_rank;
 pub use queue::{ExpectedResponse, FixedService};
+pub use steady::{Course, Segment, SteadyState, steady_state};
 pub use stopping::{LOOKS, NextStep, Watched, WatchedRatio, next_step};
 pub use summary::{Spread, median};
 pub use usl::{Parameter, Rung, UslFit, UslRefusal};

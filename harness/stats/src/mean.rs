@@ -35,7 +35,7 @@ impl Mean {
 
     /// Half the width of the two-sided 95 % interval: `t(0.975, n - 1) * s / sqrt(n)`.
     pub fn half_width_95(&self) -> f64 {
-        student_quantile(0.975, self.count - 1) * self.standard_error
+        student_quantile(0.975, self.count.saturating_sub(1)) * self.standard_error
     }
 
     /// The two-sided 95 % interval of the mean.
@@ -49,7 +49,7 @@ impl Mean {
 
     /// The one-sided 95 % upper bound of the mean: `mean + t(0.95, n - 1) * s / sqrt(n)`.
     pub fn upper_bound_95(&self) -> f64 {
-        self.mean + student_quantile(0.95, self.count - 1) * self.standard_error
+        self.mean + student_quantile(0.95, self.count.saturating_sub(1)) * self.standard_error
     }
 
     /// The two-sided p-value of the hypothesis that the mean is 0.
@@ -61,7 +61,7 @@ impl Mean {
             return 0.0;
         }
         let t = (self.mean / self.standard_error).abs();
-        student(self.count - 1).map_or(1.0, |student| 2.0 * student.sf(t))
+        student(self.count.saturating_sub(1)).map_or(1.0, |student| 2.0 * student.sf(t))
     }
 }
 

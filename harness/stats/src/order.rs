@@ -12,7 +12,7 @@ use crate::random::Random;
 /// servers this is AB and BA, each exactly once in every two blocks, in random order. Stopping early keeps the balance
 /// to within one block of a square.
 ///
-/// Both ends share the seed: more blocks continue the same orders, which is what resuming needs.
+/// A seed's first blocks are the same however many are asked for, so that a campaign can be resumed or extended.
 pub fn block_orders(servers: usize, blocks: usize, seed: u64) -> Vec<Vec<usize>> {
     let mut random = Random::seeded(seed);
     let mut orders = Vec::with_capacity(blocks);

@@ -6,7 +6,7 @@ use crate::summary::median;
 const LIMIT: f64 = 3.5;
 
 /// The median absolute deviation of normal values is this share of their standard deviation.
-const NORMAL_MEDIAN_DEVIATION: f64 = 0.674_489_750_196_081_7;
+pub(crate) const NORMAL_MEDIAN_DEVIATION: f64 = 0.674_489_750_196_081_7;
 
 /// The mean absolute deviation likewise: `sqrt(2 / pi)`.
 const NORMAL_MEAN_DEVIATION: f64 = 0.797_884_560_802_865_4;
