@@ -167,7 +167,7 @@ pub struct Connections {
     pub reopened: u64,
 }
 
-/// Everything a run found.
+/// Everything a run found. Histograms hold 1 ns to 60 s with three digits; longer times count as 60 s.
 #[derive(Debug)]
 pub struct Outcome {
     /// Requests due in the window.

@@ -214,6 +214,21 @@ fn a_large_body_is_sent_whole() {
 }
 
 #[test]
+fn the_null_servers_ceiling_is_a_verified_run() {
+    let outcome = load::ceiling(&[], None, 8, Duration::from_millis(200)).unwrap();
+    assert!(
+        outcome.achieved_rate() > 500.0,
+        "{}",
+        outcome.achieved_rate()
+    );
+    assert_eq!(
+        outcome.counts.correct, outcome.counts.scheduled,
+        "{:?}",
+        outcome.failures
+    );
+}
+
+#[test]
 fn a_target_that_refuses_is_named() {
     let refused = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -19,7 +19,7 @@ pub(super) fn of(url: &str, plan: &Plan, outcome: &Outcome) -> String {
     for line in verdict_lines(outcome) {
         let _ = writeln!(text, "{line}");
     }
-    let _ = write!(text, "\n{}\n{}", counts(outcome), latencies(outcome));
+    let _ = write!(text, "\n{}\n{}", counts(plan, outcome), latencies(outcome));
     let bars = bars(&outcome.response);
     if !bars.is_empty() {
         let _ = write!(text, "\nresponse time of correct answers\n{bars}");
@@ -88,14 +88,18 @@ fn reason(check: &Check) -> Option<String> {
     }
 }
 
-fn counts(outcome: &Outcome) -> String {
+fn counts(plan: &Plan, outcome: &Outcome) -> String {
     let counts = &outcome.counts;
     let connections = &outcome.connections;
-    let offered = offered(outcome);
+    let offered = match plan.pacing {
+        Pacing::Open { .. } => format!(" of {} /s offered", decimal(offered(outcome))),
+        // A closed loop offers what it gets.
+        Pacing::Closed { .. } => String::new(),
+    };
     let mut text = format!(
         "requests     {} scheduled = {} correct + {} wrong + {} http error + {} shed\n\
          {:12} + {} timeout + {} transport + {} unsent + {} unfinished\n\
-         rate         {} /s achieved of {} /s offered\n\
+         rate         {} /s achieved{offered}\n\
          connections  {} asked, {} established, {} served, {} reopened",
         thousands(counts.scheduled),
         thousands(counts.correct),
@@ -108,7 +112,6 @@ fn counts(outcome: &Outcome) -> String {
         thousands(counts.unsent),
         thousands(counts.unfinished),
         decimal(outcome.achieved_rate()),
-        decimal(offered),
         connections.asked,
         connections.established,
         connections.served,
