@@ -17,13 +17,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::Signal;
 use postgres::Client;
 
 use super::account::Account;
 use super::binaries::Installation;
 use super::connection::{connect, with_database};
-use super::leftovers::{RunFolder, as_pid, group_is_gone};
+use super::leftovers::{RunFolder, group_is_gone, send};
 use super::{go_on, settings};
 
 const USER: &str = "lanebench";
@@ -31,15 +31,12 @@ const DATABASE: &str = "lanebench";
 const POLL: Duration = Duration::from_millis(10);
 const INITDB_TIMEOUT: Duration = Duration::from_secs(60);
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// Signals, and how long each may take.
-type Ending = &'static [(Signal, Duration)];
-/// initdb: its half-made files are removed anyway.
-const ABORT: Ending = &[(Signal::SIGKILL, Duration::from_secs(10))];
-/// Immediate shutdown, which gives shared memory back but writes no checkpoint of what is about to be removed.
-const SHUTDOWN: Ending = &[
-    (Signal::SIGQUIT, Duration::from_secs(10)),
-    (Signal::SIGKILL, Duration::from_secs(10)),
-];
+/// initdb stops at the end of its step, with what it started; killed in the middle, that would leave shared memory behind.
+const ABORT: Signal = Signal::SIGTERM;
+/// Immediate shutdown: gives shared memory back, but writes no checkpoint of what is about to be removed.
+const SHUTDOWN: Signal = Signal::SIGQUIT;
+/// How long a process may take to end of a signal.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A running private cluster.
 #[derive(Debug)]
@@ -151,11 +148,11 @@ impl Drop for Home {
     }
 }
 
-/// A child process that is ended, with its group, when dropped.
+/// A child process that is ended when dropped: by `ending`, and if that does not help, by force and with its group.
 #[derive(Debug)]
 struct Server {
     child: Child,
-    ending: Ending,
+    ending: Signal,
 }
 
 impl Server {
@@ -179,16 +176,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let Ok(pid) = as_pid(self.child.id()) else {
-            return;
-        };
-        for (signal, patience) in self.ending {
+        let pid = self.child.id();
+        for signal in [self.ending, Signal::SIGKILL] {
             if self.gone_within(Duration::ZERO) {
                 return;
             }
-            // initdb has children in its group; a postmaster ends its own, which are in groups of their own.
-            let _ = killpg(pid, *signal);
-            if self.gone_within(*patience) {
+            send(pid, signal);
+            if self.gone_within(PATIENCE) {
                 return;
             }
         }
@@ -253,7 +247,7 @@ impl Maker<'_> {
             child,
             ending: ABORT,
         };
-        self.folder.record_child(initdb.child.id())?;
+        self.folder.record(initdb.child.id(), ABORT)?;
         let deadline = Instant::now() + INITDB_TIMEOUT;
         let status = loop {
             if let Some(status) = initdb.exited()? {
@@ -286,7 +280,7 @@ impl Maker<'_> {
             child,
             ending: SHUTDOWN,
         };
-        self.folder.record_postmaster(server.child.id())?;
+        self.folder.record(server.child.id(), SHUTDOWN)?;
         let url = format!("postgres://{USER}:{password}@127.0.0.1:{port}/{DATABASE}");
         let mut client =
             self.wait_until_ready(&mut server, &with_database(&url, "postgres")?, &log)?;

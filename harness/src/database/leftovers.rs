@@ -18,8 +18,8 @@ use nix::unistd::{Pid, geteuid};
 
 const OWNER: &str = "owner";
 const CHILDREN: &str = "children";
-/// How long a process may take to die before the next stronger signal.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a process may take to die of a signal.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The folder of this run; removed with everything in it when dropped.
 #[derive(Debug)]
@@ -61,16 +61,12 @@ impl RunFolder {
     /// # Errors
     /// The note cannot be written.
     pub fn record_child(&self, pid: u32) -> Result<()> {
-        self.record(pid, "kill")
+        self.record(pid, Signal::SIGKILL)
     }
 
-    /// As [`record_child`](Self::record_child), for a postmaster: it is asked to quit first, since a killed one leaves
-    /// its shared memory behind.
-    pub(crate) fn record_postmaster(&self, pid: u32) -> Result<()> {
-        self.record(pid, "quit")
-    }
-
-    fn record(&self, pid: u32, ending: &str) -> Result<()> {
+    /// As [`record_child`](Self::record_child), for a process that is first asked by `signal`, since it would leave shared
+    /// memory behind if it were killed.
+    pub(crate) fn record(&self, pid: u32, signal: Signal) -> Result<()> {
         let Some(started) = start_time(pid) else {
             return Ok(()); // Dead already, or a system without /proc, where we could not tell it from a stranger.
         };
@@ -80,7 +76,7 @@ impl RunFolder {
             .append(true)
             .mode(0o600)
             .open(&path)
-            .and_then(|mut file| file.write_all(format!("{pid} {started} {ending}\n").as_bytes()))
+            .and_then(|mut file| file.write_all(format!("{pid} {started} {signal}\n").as_bytes()))
             .with_context(|| format!("{} cannot be written", path.display()))
     }
 }
@@ -221,39 +217,48 @@ fn end_children(folder: &Path) -> Result<()> {
     };
     for note in notes.lines() {
         // A last line cut short by the kill names nobody.
-        if let [pid, started, ending] = note.split(' ').collect::<Vec<_>>()[..]
-            && let Ok(pid) = pid.parse()
+        if let [pid, started, signal] = note.split(' ').collect::<Vec<_>>()[..]
+            && let (Ok(pid), Ok(signal)) = (pid.parse(), signal.parse())
         {
-            end(pid, started, ending)
+            end(pid, started, signal)
                 .with_context(|| format!("leftover of {}", folder.display()))?;
         }
     }
     Ok(())
 }
 
-fn end(pid: u32, started: &str, ending: &str) -> Result<()> {
-    if start_time(pid).is_none_or(|time| time != started) {
+fn end(pid: u32, started: &str, signal: Signal) -> Result<()> {
+    let gone = || start_time(pid).is_none_or(|time| time != started);
+    if gone() {
         return Ok(());
     }
-    let target = as_pid(pid)?;
-    let signals = if ending == "quit" {
-        &[Signal::SIGQUIT, Signal::SIGKILL][..]
-    } else {
-        &[Signal::SIGKILL]
-    };
-    for signal in signals {
-        // The group as well: a server may have children of its own. And the process itself, should it lead no group.
-        let _ = killpg(target, *signal);
-        let _ = kill(target, *signal);
+    for signal in [signal, Signal::SIGKILL] {
+        send(pid, signal);
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
-            if start_time(pid).is_none_or(|time| time != started) && group_is_gone(pid) {
+            if gone() && group_is_gone(pid) {
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(5));
         }
     }
     bail!("process {pid} does not die: end it by hand")
+}
+
+/// Kills a process and its group, or sends it alone any other signal: what it started is then its own to end.
+pub(crate) fn send(pid: u32, signal: Signal) {
+    // Never 0 or negative, which would mean groups of others.
+    let Some(target) = i32::try_from(pid)
+        .ok()
+        .filter(|pid| *pid > 0)
+        .map(Pid::from_raw)
+    else {
+        return;
+    };
+    if signal == Signal::SIGKILL {
+        let _ = killpg(target, signal);
+    }
+    let _ = kill(target, signal);
 }
 
 /// Whether no process is left in the group that process `leader` once opened.
@@ -267,12 +272,6 @@ pub(crate) fn group_is_gone(leader: u32) -> bool {
             .and_then(stat)
             .is_some_and(|stat| stat.group == leader)
     })
-}
-
-pub(crate) fn as_pid(pid: u32) -> Result<Pid> {
-    Ok(Pid::from_raw(
-        i32::try_from(pid).context("a pid beyond i32")?,
-    ))
 }
 
 /// When a process started, as boot id and clock ticks since that boot: together with its pid this names one process for

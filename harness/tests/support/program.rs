@@ -2,12 +2,14 @@
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, geteuid};
 use tempfile::TempDir;
 
 use super::{forced, say};
@@ -126,7 +128,60 @@ pub(crate) fn assert_nothing_left(temp: &Path) {
         .map(|entry| entry.path())
         .collect();
     assert_eq!(files, [] as [PathBuf; 0], "files");
-    let told = |process: &PathBuf| fs::read_to_string(process.join("stat")).unwrap_or_default();
-    let processes: Vec<_> = processes_in(temp).iter().map(told).collect();
-    assert_eq!(processes, [] as [String; 0], "processes");
+    assert_eq!(processes_in(temp), [] as [PathBuf; 0], "processes");
+    let since = fs::metadata(temp).unwrap().created().unwrap();
+    // A segment of another test, just made, may not be mapped yet.
+    let gone = (0..100).any(|_| {
+        thread::sleep(Duration::from_millis(20));
+        abandoned_memory(since).is_empty()
+    });
+    assert!(gone, "shared memory: {:?}", abandoned_memory(since));
+}
+
+/// PostgreSQL's shared memory that no process has mapped: of POSIX and of System V, newer than `since`.
+fn abandoned_memory(since: SystemTime) -> Vec<String> {
+    let us = geteuid();
+    let named = fs::read_dir("/dev/shm")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with("PostgreSQL.")
+                && entry
+                    .metadata()
+                    .is_ok_and(|meta| us.is_root() || meta.uid() == us.as_raw())
+                && entry
+                    .metadata()
+                    .and_then(|meta| meta.modified())
+                    .is_ok_and(|time| time >= since)
+        });
+    let mut abandoned: Vec<_> = named
+        .map(|entry| entry.path().to_string_lossy().into_owned())
+        .collect();
+    for process in fs::read_dir("/proc").unwrap().flatten() {
+        let maps = fs::read_to_string(process.path().join("maps")).unwrap_or_default();
+        abandoned.retain(|segment| !maps.contains(segment));
+    }
+    let since = since
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    for segment in fs::read_to_string("/proc/sysvipc/shm")
+        .unwrap_or_default()
+        .lines()
+        .skip(1)
+    {
+        let fields: Vec<u64> = segment
+            .split_whitespace()
+            .map(|field| field.parse().unwrap_or(0))
+            .collect();
+        let (attached, uid, changed) = (fields[6], fields[7], fields[13]);
+        if attached == 0 && changed >= since && (us.is_root() || uid == u64::from(us.as_raw())) {
+            abandoned.push(segment.to_owned());
+        }
+    }
+    abandoned
 }
