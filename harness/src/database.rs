@@ -15,10 +15,11 @@ pub mod settings;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use crate::signals::Interrupted;
 use binaries::Installation;
 use cluster::Cluster;
 pub use facts::{Setting, Statements};
@@ -75,19 +76,6 @@ impl fmt::Debug for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Choice({self})")
     }
-}
-
-/// The user asked for the end (Ctrl-C, SIGTERM) while something was under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("interrupted")]
-pub struct Interrupted;
-
-/// Fails with [`Interrupted`] once `stop` is set: every wait of this module asks it.
-pub(crate) fn go_on(stop: &AtomicBool) -> Result<()> {
-    if stop.load(Ordering::Relaxed) {
-        return Err(Interrupted.into());
-    }
-    Ok(())
 }
 
 /// An open database. A private cluster lives as long as this value: dropping it stops the server and removes its

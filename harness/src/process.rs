@@ -8,7 +8,7 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -28,6 +28,8 @@ pub const READY_LIMIT: Duration = Duration::from_secs(30);
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// Longest wait for an answer of `/about` or `/usage`.
 const OBSERVE_LIMIT: Duration = Duration::from_secs(5);
+/// How long the end of stderr is waited for when a message needs it.
+const LAST_WORDS_LIMIT: Duration = Duration::from_millis(200);
 /// How much of what a server wrote to stderr is kept for an error's text.
 const KEPT_LINES: usize = 5;
 
@@ -79,7 +81,7 @@ impl Profile {
 pub struct RunningServer {
     name: String,
     child: Child,
-    stderr: Arc<Mutex<VecDeque<String>>>,
+    stderr: Option<LastLines>,
     agent: ureq::Agent,
     pub address: SocketAddr,
     /// What `/about` says.
@@ -109,7 +111,7 @@ impl RunningServer {
     ) -> Result<RunningServer> {
         let mut child = spawn(server, settings)?;
         run.record_child(child.id())?;
-        let stderr = child.stderr.take().map(keep_last_lines).unwrap_or_default();
+        let stderr = child.stderr.take().map(LastLines::of);
         let ready = child.stdout.take().map(first_line);
         // From here on the child is owned by a value whose drop kills it.
         let mut running = RunningServer {
@@ -191,7 +193,6 @@ impl RunningServer {
                     .child
                     .wait()
                     .with_context(|| format!("server `{}`", self.name))?;
-                thread::sleep(Duration::from_millis(20)); // lets the reader of stderr finish
                 bail!(
                     "server `{}` ended before it was ready ({status}){}",
                     self.name,
@@ -238,13 +239,13 @@ impl RunningServer {
     fn last_words(&self) -> String {
         let lines = self
             .stderr
-            .lock()
-            .map(|lines| lines.iter().cloned().collect::<Vec<_>>())
+            .as_ref()
+            .map(LastLines::text)
             .unwrap_or_default();
         if lines.is_empty() {
-            String::new()
+            lines
         } else {
-            format!(": {}", lines.join(" | "))
+            format!(": {lines}")
         }
     }
 }
@@ -320,19 +321,41 @@ fn first_line(stdout: ChildStdout) -> Receiver<Option<String>> {
     receiver
 }
 
-fn keep_last_lines(stderr: ChildStderr) -> Arc<Mutex<VecDeque<String>>> {
-    let kept = Arc::new(Mutex::new(VecDeque::new()));
-    let lines = Arc::clone(&kept);
-    thread::spawn(move || {
-        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            let Ok(mut lines) = lines.lock() else { return };
-            if lines.len() == KEPT_LINES {
-                lines.pop_front();
+/// The last lines of a server's stderr, read as they come.
+#[derive(Debug)]
+struct LastLines {
+    kept: Arc<Mutex<VecDeque<String>>>,
+    reader: JoinHandle<()>,
+}
+
+impl LastLines {
+    fn of(stderr: ChildStderr) -> LastLines {
+        let kept = Arc::new(Mutex::new(VecDeque::new()));
+        let lines = Arc::clone(&kept);
+        let reader = thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let Ok(mut lines) = lines.lock() else { return };
+                if lines.len() == KEPT_LINES {
+                    lines.pop_front();
+                }
+                lines.push_back(line);
             }
-            lines.push_back(line);
+        });
+        LastLines { kept, reader }
+    }
+
+    /// In one line. A server that has ended may have said its last just now, so the reader is given a moment.
+    fn text(&self) -> String {
+        let end = Instant::now() + LAST_WORDS_LIMIT;
+        while !self.reader.is_finished() && Instant::now() < end {
+            thread::sleep(Duration::from_millis(1));
         }
-    });
-    kept
+        let lines = self
+            .kept
+            .lock()
+            .map(|lines| lines.iter().cloned().collect::<Vec<_>>());
+        lines.unwrap_or_default().join(" | ")
+    }
 }
 
 fn agent() -> ureq::Agent {

@@ -16,7 +16,10 @@ pub const INTERRUPTED_STATUS: u8 = 130;
 /// Longest time between two looks at the flag.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-pub use crate::database::Interrupted;
+/// Somebody asked the program to end (Ctrl-C, SIGTERM) while something was under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("interrupted")]
+pub struct Interrupted;
 
 /// The flag that the first signal sets.
 ///

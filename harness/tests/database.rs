@@ -354,10 +354,7 @@ fn a_seed_that_is_interrupted_leaves_nothing_half_done() {
         });
         seed::ensure(&database.url, "1".parse().unwrap(), &stop).unwrap_err()
     });
-    assert!(
-        refusal.is::<harness::database::Interrupted>(),
-        "{refusal:#}"
-    );
+    assert!(refusal.is::<harness::signals::Interrupted>(), "{refusal:#}");
     assert!(!one::<bool>(
         &mut database.client(),
         "SELECT to_regnamespace('shop') IS NOT NULL"

@@ -24,7 +24,8 @@ use super::account::Account;
 use super::binaries::Installation;
 use super::connection::{connect, with_database};
 use super::leftovers::{RunFolder, group_is_gone, send};
-use super::{go_on, settings};
+use super::settings;
+use crate::signals::check;
 
 const USER: &str = "lanebench";
 const DATABASE: &str = "lanebench";
@@ -57,7 +58,7 @@ impl Cluster {
     ) -> Result<Self> {
         let bin = installation.bin.display();
         Self::try_start(installation, folder, stop).map_err(|error| {
-            if error.is::<super::Interrupted>() {
+            if error.is::<crate::signals::Interrupted>() {
                 error
             } else {
                 error.context(format!("{bin}"))
@@ -98,7 +99,7 @@ impl Cluster {
                         _folder: Arc::clone(folder),
                     });
                 }
-                Err(error) if error.is::<super::Interrupted>() => return Err(error),
+                Err(error) if error.is::<crate::signals::Interrupted>() => return Err(error),
                 Err(error) => refusal = refusal.or(Some(error)),
             }
         }
@@ -253,7 +254,7 @@ impl Maker<'_> {
             if let Some(status) = initdb.exited()? {
                 break status;
             }
-            go_on(self.stop)?;
+            check(self.stop)?;
             if Instant::now() >= deadline {
                 bail!("initdb takes longer than {} s", INITDB_TIMEOUT.as_secs());
             }
@@ -300,7 +301,7 @@ impl Maker<'_> {
             if server.exited()?.is_some() {
                 bail!("the server ends at its start: {}", last_complaint(log));
             }
-            go_on(self.stop)?;
+            check(self.stop)?;
             if Instant::now() >= deadline {
                 bail!(
                     "the server is not ready after {} s: {refusal:#}",

@@ -11,7 +11,7 @@ use postgres::config::Host;
 use postgres::error::SqlState;
 use postgres::{Client, Config, NoTls};
 
-use super::Interrupted;
+use crate::signals::Interrupted;
 
 /// For a URL that sets no `connect_timeout` of its own.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use tar::Archive;
 
 use super::binaries::{self, Installation};
-use super::go_on;
+use crate::signals::check;
 
 /// The release to fetch, always the same one, so that results stay comparable: PostgreSQL 17.11, first packaging.
 pub const VERSION: &str = "17.11.0";
@@ -112,7 +112,7 @@ fn lock(cache: &Path, stop: &AtomicBool) -> Result<File> {
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            Err(fs::TryLockError::WouldBlock) => go_on(stop)?,
+            Err(fs::TryLockError::WouldBlock) => check(stop)?,
             Err(fs::TryLockError::Error(error)) => return Err(error).with_context(cannot),
         }
         thread::sleep(STOP_POLL);
@@ -128,7 +128,7 @@ fn fetch(url: &str, stop: &AtomicBool) -> Result<Vec<u8>> {
     loop {
         match receiver.recv_timeout(STOP_POLL) {
             Ok(body) => return body.with_context(|| url.to_owned()),
-            Err(RecvTimeoutError::Timeout) => go_on(stop)?,
+            Err(RecvTimeoutError::Timeout) => check(stop)?,
             Err(RecvTimeoutError::Disconnected) => bail!("{url}: the download ended early"),
         }
     }
@@ -199,7 +199,7 @@ fn unpack_into(folder: &Path, archive: &[u8], stop: &AtomicBool) -> Result<()> {
         entry
             .and_then(|mut entry| entry.unpack_in(folder))
             .context("the archive cannot be unpacked")?;
-        go_on(stop)?;
+        check(stop)?;
     }
     Ok(())
 }

@@ -73,7 +73,7 @@ pub struct Seeded {
 ///
 /// # Errors
 /// One line if the database cannot be reached, a schema `shop` is there that lanebench did not make, the role may not
-/// create schemas, or something else depends on what would have to be replaced. [`Interrupted`](super::Interrupted) if
+/// create schemas, or something else depends on what would have to be replaced. [`Interrupted`](crate::signals::Interrupted) if
 /// `stop` is set meanwhile.
 pub fn ensure(url: &str, scale: Scale, stop: &AtomicBool) -> Result<Seeded> {
     let started = Instant::now();
@@ -82,7 +82,7 @@ pub fn ensure(url: &str, scale: Scale, stop: &AtomicBool) -> Result<Seeded> {
         ensure_with(client, scale, started)
     })
     .map_err(|error| {
-        if error.is::<super::Interrupted>() {
+        if error.is::<crate::signals::Interrupted>() {
             error
         } else {
             error.context(describe(url))
