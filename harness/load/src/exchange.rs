@@ -14,6 +14,10 @@ use crate::record::{Ending, Record};
 use crate::schedule::Phase;
 use crate::worker::{Free, Message, Worker};
 
+/// Most reads from one connection in a row: an answer without an end must not keep the thread from
+/// the other connections, nor from the end of the run.
+const READS: usize = 16;
+
 impl Worker<'_> {
     /// Sends the next request on a free connection. Returns the instant of the send.
     pub(crate) fn start_exchange(&mut self, free: Free, intended: Nanos) -> Nanos {
@@ -77,7 +81,7 @@ impl Worker<'_> {
     /// Receives until the answer is complete or nothing more is there. `broken`: the server has closed
     /// its side, so that a short read is not yet the end.
     fn read(&mut self, slot: u32, broken: bool) {
-        loop {
+        for _ in 0..READS {
             let connection = &mut self.connections[slot as usize];
             let request = connection.exchange.request as usize;
             let expect = &self.shared.table.requests[request].expect;
@@ -105,6 +109,14 @@ impl Worker<'_> {
                 Ok(None) => {}
             }
         }
+        // There is more, and epoll will not say so again.
+        let generation = self.connections[slot as usize].generation;
+        let flags = if broken {
+            EventFlags::IN | EventFlags::RDHUP
+        } else {
+            EventFlags::IN
+        };
+        self.unread.push((slot, generation, flags));
     }
 
     fn on_closed(&mut self, slot: u32, now: Nanos) {

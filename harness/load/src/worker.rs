@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use hdrhistogram::Histogram;
 use rustix::buffer::spare_capacity;
-use rustix::event::epoll::{self, Event};
+use rustix::event::epoll::{self, Event, EventFlags};
 use rustix::io::Errno;
 
 use crate::LoadError;
@@ -94,6 +94,8 @@ pub(crate) struct Worker<'r> {
     pub(crate) connections: Vec<Connection>,
     /// Longest free first. Entries of connections that were closed since are skipped.
     pub(crate) free: VecDeque<Free>,
+    /// Connections that were left with more to read: slot, generation and the event to repeat.
+    pub(crate) unread: Vec<(u32, u32, EventFlags)>,
     /// How many connections are being opened.
     pub(crate) opening: usize,
     pub(crate) next_scan: Nanos,
@@ -126,6 +128,7 @@ impl<'r> Worker<'r> {
                 .map_err(LoadError::os("epoll_create1"))?,
             connections: (0..connections).map(|_| Connection::new()).collect(),
             free: VecDeque::with_capacity(2 * connections),
+            unread: Vec::new(),
             opening: 0,
             next_scan: 0,
             // Nothing to send until the run starts.
@@ -282,12 +285,15 @@ impl<'r> Worker<'r> {
 
     /// Takes what happened, waiting up to `timeout` for the first event. Whether there was any.
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Nanos) -> Result<bool, LoadError> {
-        let timeout = clock::to_timespec(timeout);
+        let timeout = clock::to_timespec(if self.unread.is_empty() { timeout } else { 0 });
         match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(LoadError::os("epoll_pwait2")(errno)),
         }
-        let any = !events.is_empty();
+        let any = !events.is_empty() || !self.unread.is_empty();
+        for (slot, generation, flags) in std::mem::take(&mut self.unread) {
+            self.on_event(slot, generation, flags);
+        }
         for event in events.drain(..) {
             let data = event.data.u64();
             // The two halves of what `Connection::open` registered.

@@ -5,11 +5,14 @@
 
 mod support;
 
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use load::{Counts, End, ErrorKind, Expect, Outcome, Plan, Request, RequestTable, run};
+use load::{
+    Arrivals, Counts, End, ErrorKind, Expect, Outcome, Pacing, Plan, Request, RequestTable, run,
+};
 use support::{Reply, Stub, Then, ok};
 
 /// Half a second of closed loop against a server that always behaves like this.
@@ -129,6 +132,52 @@ fn a_body_without_an_end_is_a_timeout_and_takes_no_memory() {
     let outcome = against(reply);
     assert!(outcome.counts.timeout > 0, "{:?}", outcome.counts);
     assert!(has_error(&outcome, "timeout"));
+}
+
+/// As fast as the machine can: the thread that reads it must still see the clock, and the other
+/// connections.
+#[test]
+fn a_torrent_without_an_end_does_not_hold_up_the_run() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for (number, stream) in listener.incoming().map_while(Result::ok).enumerate() {
+            std::thread::spawn(move || pour(stream, number == 0));
+        }
+    });
+    let table = RequestTable::in_turn(vec![Request::get("/")]).unwrap();
+    let plan = Plan {
+        connections: 2,
+        end: End::Timed {
+            warmup: Duration::ZERO,
+            window: Duration::from_millis(400),
+            drain: Duration::from_millis(100),
+        },
+        jitter_probe: Duration::ZERO,
+        ..Plan::new(target, "localhost", Arc::new(table))
+    };
+    let started = Instant::now();
+    let outcome = run(&plan, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    assert!(
+        started.elapsed() < Duration::from_millis(1000),
+        "took {:?}",
+        started.elapsed()
+    );
+    assert_eq!(outcome.counts.unfinished, 1, "{:?}", outcome.counts);
+    assert!(outcome.counts.correct > 10, "{:?}", outcome.counts);
+}
+
+/// Answers properly, or without an end.
+fn pour(mut stream: std::net::TcpStream, endless: bool) {
+    let mut request = [0; 1000];
+    while stream.read(&mut request).is_ok_and(|count| count > 0) {
+        if !endless {
+            stream.write_all(&ok("hello")).unwrap();
+            continue;
+        }
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
+        while stream.write_all(&[b'x'; 1 << 20]).is_ok() {}
+    }
 }
 
 #[test]
@@ -264,83 +313,75 @@ fn interim_answers_are_not_answers() {
     );
 }
 
+fn refusal(change: impl FnOnce(Plan) -> Plan) -> String {
+    let table = Arc::new(RequestTable::in_turn(vec![Request::get("/")]).unwrap());
+    let plan = change(Plan::new(([127, 0, 0, 1], 9).into(), "localhost", table));
+    run(&plan, &mut |_| {}, &AtomicBool::new(false))
+        .unwrap_err()
+        .to_string()
+}
+
+fn at_rate(rate: f64) -> impl FnOnce(Plan) -> Plan {
+    move |plan| Plan {
+        pacing: Pacing::Open {
+            rate,
+            arrivals: Arrivals::Uniform,
+        },
+        ..plan
+    }
+}
+
 #[test]
 fn a_run_that_cannot_be_is_refused_with_one_line() {
-    let table = Arc::new(RequestTable::in_turn(vec![Request::get("/")]).unwrap());
-    let base = || Plan::new(([127, 0, 0, 1], 9).into(), "localhost", Arc::clone(&table));
-    let open = |rate| load::Pacing::Open {
-        rate,
-        arrivals: load::Arrivals::Uniform,
-    };
-    let plans = [
+    let refusals = [
         (
-            Plan {
+            refusal(|plan| Plan {
                 connections: 0,
-                ..base()
-            },
+                ..plan
+            }),
             "0 connections",
         ),
+        (refusal(at_rate(0.0)), "rate of 0"),
+        (refusal(at_rate(-5.0)), "rate of -5"),
+        (refusal(at_rate(1e12)), "10,000,000"),
+        (refusal(at_rate(f64::NAN)), "NaN"),
         (
-            Plan {
-                pacing: open(0.0),
-                ..base()
-            },
-            "rate of 0",
-        ),
-        (
-            Plan {
-                pacing: open(-5.0),
-                ..base()
-            },
-            "rate of -5",
-        ),
-        (
-            Plan {
-                pacing: open(1e12),
-                ..base()
-            },
-            "10,000,000",
-        ),
-        (
-            Plan {
-                pacing: open(f64::NAN),
-                ..base()
-            },
-            "NaN",
-        ),
-        (
-            Plan {
+            refusal(|plan| Plan {
                 request_timeout: Duration::ZERO,
-                ..base()
-            },
+                ..plan
+            }),
             "timeout",
         ),
         (
-            Plan {
+            refusal(|plan| Plan {
+                connect_timeout: Duration::MAX,
+                ..plan
+            }),
+            "30 days",
+        ),
+        (
+            refusal(|plan| Plan {
                 connections: 2_000_000_000,
-                ..base()
-            },
+                ..plan
+            }),
             "file descriptors",
         ),
         (
-            Plan {
+            refusal(|plan| Plan {
                 cpus: vec![1023],
-                ..base()
-            },
+                ..plan
+            }),
             "CPU 1023",
         ),
         (
-            Plan {
+            refusal(|plan| Plan {
                 interval_log: Some("/nonexistent/x.hlog".into()),
-                ..base()
-            },
+                ..plan
+            }),
             "/nonexistent/x.hlog",
         ),
     ];
-    for (plan, text) in plans {
-        let error = run(&plan, &mut |_| {}, &AtomicBool::new(false))
-            .unwrap_err()
-            .to_string();
+    for (error, text) in refusals {
         assert!(error.contains(text) && !error.contains('\n'), "{error}");
     }
 }
