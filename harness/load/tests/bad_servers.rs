@@ -11,7 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use load::{
-    Arrivals, Counts, End, ErrorKind, Expect, Outcome, Pacing, Plan, Request, RequestTable, run,
+    Arrivals, Counts, End, ErrorKind, Expect, ExpectBody, Outcome, Pacing, Plan, Request,
+    RequestTable, body_hash, run,
 };
 use support::{Reply, Stub, Then, ok};
 
@@ -145,7 +146,16 @@ fn a_torrent_without_an_end_does_not_hold_up_the_run() {
             std::thread::spawn(move || pour(stream, number == 0));
         }
     });
-    let table = RequestTable::in_turn(vec![Request::get("/")]).unwrap();
+    // Hashing slows the reader down.
+    let expect = Expect {
+        body: ExpectBody::Hash(body_hash(b"hello")),
+        ..Expect::status(200)
+    };
+    let table = RequestTable::in_turn(vec![Request {
+        expect,
+        ..Request::get("/")
+    }])
+    .unwrap();
     let plan = Plan {
         connections: 2,
         end: End::Timed {
