@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::checks::{Check, Verdict};
 use crate::cpus::CpuPlan;
 use crate::environment::Environment;
+use crate::generator::GeneratorRecord;
 use crate::inspection::Inspection;
 use crate::process::Profile;
 
@@ -29,6 +30,7 @@ pub struct Campaign {
     pub command: Vec<String>,
     pub plan: Plan,
     pub environment: Environment,
+    pub generator: GeneratorRecord,
     pub database: DatabaseRecord,
     pub servers: Vec<ServerRecord>,
     /// What every server sends to the database for one request, counted before any load.

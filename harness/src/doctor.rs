@@ -11,6 +11,7 @@ use crate::checks::Verdict;
 use crate::cpus::CpuPlan;
 use crate::environment::Environment;
 use crate::folders::Folders;
+use crate::generator::GeneratorRecord;
 use crate::provision::{DatabaseArgs, Provisioned};
 use crate::signals;
 
@@ -20,6 +21,7 @@ const MOST_STEAL_PERCENT: f64 = 0.5;
 const MOST_FOREIGN_PERCENT: f64 = 5.0;
 /// A server with a pool, a generator's connections and their files fit into this many.
 const FEWEST_OPEN_FILES: u64 = 4096;
+const GENERATOR_CONNECTIONS: usize = 32;
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Flags of `lanebench doctor`.
@@ -47,6 +49,7 @@ pub fn run(args: &DoctorArgs, folders: &Folders, stop: &AtomicBool) -> Result<Ve
     let mut findings = vec![
         cpus(&environment),
         cpu_plan(),
+        generator(),
         governor(&environment),
         clock(&environment),
         files(&environment),
@@ -102,6 +105,15 @@ fn cpu_plan() -> Line {
     match CpuPlan::for_this_machine() {
         Ok(plan) => (Finding::Good, format!("CPU plan: {}", plan.describe())),
         Err(error) => (Finding::Bad, format!("CPU plan: {error:#}")),
+    }
+}
+
+fn generator() -> Line {
+    let measured = CpuPlan::for_this_machine()
+        .and_then(|plan| GeneratorRecord::measure(&plan, GENERATOR_CONNECTIONS));
+    match measured {
+        Ok(record) => (Finding::Good, format!("generator: {}", record.describe())),
+        Err(error) => (Finding::Bad, format!("generator: {error:#}")),
     }
 }
 

@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod environment;
 pub mod expected;
 pub mod folders;
+pub mod generator;
 pub mod inspection;
 pub mod list;
 pub mod load_command;

@@ -34,13 +34,13 @@ fn main() -> ExitCode {
 }
 
 fn execute(cli: &Cli, stop: &AtomicBool) -> Result<Verdict> {
-    let folders = Folders::find(&cli.folders)?;
+    let folders = || Folders::find(&cli.folders);
     match &cli.command {
-        Command::List => list::run(&folders).map(|()| Verdict::Valid),
-        Command::Verify(args) => verify::run(args, &folders, stop),
-        Command::Run(args) => run::run(args, &folders, stop),
+        Command::List => list::run(&folders()?).map(|()| Verdict::Valid),
+        Command::Verify(args) => verify::run(args, &folders()?, stop),
+        Command::Run(args) => run::run(args, &folders()?, stop),
         Command::Load(args) => load_command::run(args, stop),
-        Command::Doctor(args) => doctor::run(args, &folders, stop),
+        Command::Doctor(args) => doctor::run(args, &folders()?, stop),
         Command::Database(command) => {
             database::command::run(command, stop).map(|()| Verdict::Valid)
         }

@@ -14,6 +14,7 @@ use crate::cpus::{self, CpuPlan};
 use crate::environment::{self, Environment};
 use crate::expected::Answers;
 use crate::folders::Folders;
+use crate::generator::GeneratorRecord;
 use crate::inspection;
 use crate::process::{Profile, READY_LIMIT, Settings};
 use crate::progress::Progress;
@@ -131,6 +132,9 @@ pub fn run(args: &RunArgs, folders: &Folders, stop: &AtomicBool) -> Result<Verdi
     build(&servers, folders, stop)?;
 
     eprintln!("CPUs: {}", plan.cpus.describe());
+    let busiest = plan.closed.iter().copied().max().unwrap_or(1);
+    let generator = GeneratorRecord::measure(&plan.cpus, busiest)?;
+    eprintln!("generator: {}", generator.describe());
     let mut provisioned = Provisioned::open(&args.database, args.pool, stop)?;
     if let Some(postmaster) = provisioned
         .database
@@ -147,6 +151,7 @@ pub fn run(args: &RunArgs, folders: &Folders, stop: &AtomicBool) -> Result<Verdi
         state: State::Running,
         command: std::env::args().collect(),
         environment: Environment::read(&folders.root),
+        generator,
         database: provisioned.record(),
         servers: servers.iter().map(server_record).collect(),
         inspections: Vec::new(),
