@@ -29,9 +29,7 @@ const TEXT_COLUMNS: [usize; 2] = [1, 13];
 /// All rows of one workload, as text.
 pub fn of_workload(campaign: &Campaign, workload: &str) -> String {
     let mut table = Table::new();
-    table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
-        .set_header(HEADER);
+    table.load_style(presets::NOTHING).set_header(HEADER);
     for (rung, &connections) in campaign.plan.closed.iter().enumerate() {
         if rung > 0 {
             table.add_row([""; HEADER.len()]);
