@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::database;
 use crate::doctor::DoctorArgs;
-use crate::folders::FolderArgs;
+use crate::list::ListArgs;
 use crate::load_command::LoadArgs;
 use crate::run::RunArgs;
 use crate::verify::VerifyArgs;
@@ -14,9 +14,6 @@ use crate::verify::VerifyArgs;
 #[derive(Debug, Parser)]
 #[command(name = "lanebench", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Cli {
-    #[command(flatten)]
-    pub folders: FolderArgs,
-
     #[command(subcommand)]
     pub command: Command,
 }
@@ -32,7 +29,7 @@ Exit status: 0 all rows are valid, 1 some row is not, 2 bad usage or nothing mea
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Workloads, shapes, servers and presets
-    List,
+    List(ListArgs),
     /// Every server against every workload, no load: answers to the byte, and what PostgreSQL sees of each
     Verify(VerifyArgs),
     /// Measure workloads, and print a table

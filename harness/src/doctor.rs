@@ -10,7 +10,7 @@ use clap::Args;
 use crate::checks::Verdict;
 use crate::cpus::CpuPlan;
 use crate::environment::Environment;
-use crate::folders::Folders;
+use crate::folders::{FolderArgs, Folders};
 use crate::generator::GeneratorRecord;
 use crate::provision::{DatabaseArgs, Provisioned};
 use crate::signals;
@@ -44,7 +44,8 @@ enum Finding {
 ///
 /// # Errors
 /// An interruption. Whatever else goes wrong is a line.
-pub fn run(args: &DoctorArgs, folders: &Folders, stop: &AtomicBool) -> Result<Verdict> {
+pub fn run(args: &DoctorArgs, stop: &AtomicBool) -> Result<Verdict> {
+    let folders = Folders::find(&FolderArgs::default())?;
     let environment = Environment::read(&folders.root);
     let mut findings = vec![
         cpus(&environment),

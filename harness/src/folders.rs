@@ -10,30 +10,15 @@ use clap::Args;
 #[derive(Debug, Clone, Default, Args)]
 pub struct FolderArgs {
     /// Folder with the workloads' definitions (*.toml) [default: workloads/definitions of the repository]
-    #[arg(
-        long = "workloads",
-        global = true,
-        value_name = "DIR",
-        help_heading = "Folders"
-    )]
+    #[arg(long = "workloads", value_name = "DIR", help_heading = "Folders")]
     pub workloads_folder: Option<PathBuf>,
 
     /// Folder with the workloads' statements (*.sql) [default: sql/queries of the repository]
-    #[arg(
-        long = "sql",
-        global = true,
-        value_name = "DIR",
-        help_heading = "Folders"
-    )]
+    #[arg(long = "sql", value_name = "DIR", help_heading = "Folders")]
     pub sql_folder: Option<PathBuf>,
 
     /// Folder with a folder for each server, holding its server.toml [default: servers of the repository]
-    #[arg(
-        long = "servers",
-        global = true,
-        value_name = "DIR",
-        help_heading = "Folders"
-    )]
+    #[arg(long = "servers", value_name = "DIR", help_heading = "Folders")]
     pub servers_folder: Option<PathBuf>,
 }
 

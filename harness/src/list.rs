@@ -1,18 +1,26 @@
 //! `lanebench list`: what there is to run.
 
 use anyhow::Result;
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use workloads::{Catalog, Shape};
 
-use crate::folders::Folders;
+use crate::folders::{FolderArgs, Folders};
 use crate::run::Preset;
 use crate::server::{Lane, Server};
+
+/// Flags of `lanebench list`.
+#[derive(Debug, Clone, Args)]
+pub struct ListArgs {
+    #[command(flatten)]
+    pub folders: FolderArgs,
+}
 
 /// Prints workloads, shapes, servers and presets on stdout.
 ///
 /// # Errors
 /// A definition that is refused.
-pub fn run(folders: &Folders) -> Result<()> {
+pub fn run(args: &ListArgs) -> Result<()> {
+    let folders = Folders::find(&args.folders)?;
     let catalog = Catalog::read(&folders.definitions, &folders.queries)?;
     let workloads = catalog.workloads.iter().map(|workload| {
         (
@@ -27,7 +35,7 @@ pub fn run(folders: &Folders) -> Result<()> {
             .iter()
             .map(|(name, about)| ((*name).to_owned(), (*about).to_owned())),
     );
-    let servers = Server::read_all(folders)?;
+    let servers = Server::read_all(&folders)?;
     print(
         "Servers",
         servers.iter().map(|server| {

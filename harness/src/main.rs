@@ -7,7 +7,6 @@ use anyhow::Result;
 use clap::Parser;
 use harness::checks::Verdict;
 use harness::cli::{Cli, Command};
-use harness::folders::Folders;
 use harness::signals::{self, Interrupted};
 use harness::{database, doctor, list, load_command, run, verify};
 
@@ -34,13 +33,12 @@ fn main() -> ExitCode {
 }
 
 fn execute(cli: &Cli, stop: &AtomicBool) -> Result<Verdict> {
-    let folders = || Folders::find(&cli.folders);
     match &cli.command {
-        Command::List => list::run(&folders()?).map(|()| Verdict::Valid),
-        Command::Verify(args) => verify::run(args, &folders()?, stop),
-        Command::Run(args) => run::run(args, &folders()?, stop),
+        Command::List(args) => list::run(args).map(|()| Verdict::Valid),
+        Command::Verify(args) => verify::run(args, stop),
+        Command::Run(args) => run::run(args, stop),
         Command::Load(args) => load_command::run(args, stop),
-        Command::Doctor(args) => doctor::run(args, &folders()?, stop),
+        Command::Doctor(args) => doctor::run(args, stop),
         Command::Database(command) => {
             database::command::run(command, stop).map(|()| Verdict::Valid)
         }

@@ -13,7 +13,7 @@ use crate::checks::Verdict;
 use crate::cpus::{self, CpuPlan};
 use crate::environment::{self, Environment};
 use crate::expected::Answers;
-use crate::folders::Folders;
+use crate::folders::{FolderArgs, Folders};
 use crate::generator::GeneratorRecord;
 use crate::inspection;
 use crate::process::{Profile, READY_LIMIT, Settings};
@@ -77,6 +77,9 @@ pub struct RunArgs {
 
     #[command(flatten)]
     pub database: DatabaseArgs,
+
+    #[command(flatten)]
+    pub folders: FolderArgs,
 }
 
 /// How many blocks of which length.
@@ -122,7 +125,8 @@ impl Preset {
 ///
 /// # Errors
 /// Bad usage, an interruption (what was measured is saved), or a failure of the harness or the database.
-pub fn run(args: &RunArgs, folders: &Folders, stop: &AtomicBool) -> Result<Verdict> {
+pub fn run(args: &RunArgs, stop: &AtomicBool) -> Result<Verdict> {
+    let folders = &Folders::find(&args.folders)?;
     let catalog = Catalog::read(&folders.definitions, &folders.queries)?;
     let workloads = chosen_workloads(&args.names, &catalog)?;
     let servers = chosen_servers(&args.servers, folders)?;

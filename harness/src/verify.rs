@@ -9,7 +9,7 @@ use workloads::{Catalog, Workload};
 
 use crate::checks::Verdict;
 use crate::expected::Answers;
-use crate::folders::Folders;
+use crate::folders::{FolderArgs, Folders};
 use crate::inspection::{self, Inspection, StartupCost};
 use crate::process::{Profile, READY_LIMIT, Settings};
 use crate::provision::{DatabaseArgs, Provisioned};
@@ -40,6 +40,9 @@ pub struct VerifyArgs {
 
     #[command(flatten)]
     pub database: DatabaseArgs,
+
+    #[command(flatten)]
+    pub folders: FolderArgs,
 }
 
 /// What one cell of the table says.
@@ -53,7 +56,8 @@ enum Verified {
 ///
 /// # Errors
 /// Bad usage, an interruption, or a failure of the database. A server's failure is a row.
-pub fn run(args: &VerifyArgs, folders: &Folders, stop: &AtomicBool) -> Result<Verdict> {
+pub fn run(args: &VerifyArgs, stop: &AtomicBool) -> Result<Verdict> {
+    let folders = &Folders::find(&args.folders)?;
     let catalog = Catalog::read(&folders.definitions, &folders.queries)?;
     let workloads = chosen(&args.names, catalog)?;
     let servers = chosen_servers(&args.servers, folders)?;
