@@ -51,6 +51,7 @@ struct Ended {
     connect: Histogram<u64>,
     censored: Histogram<u64>,
     jitter: Histogram<u64>,
+    jitter_run_queue: Option<f64>,
     threads: Vec<ThreadUsage>,
     cpu: Nanos,
     wire_ns: u64,
@@ -235,6 +236,7 @@ impl Collector {
             cpu: Duration::from_nanos(ended.cpu),
             threads: ended.threads,
             jitter: ended.jitter,
+            jitter_run_queue: ended.jitter_run_queue,
             little_residual,
             records_dropped: ended.records_dropped,
             checks: Vec::new(),
@@ -257,6 +259,7 @@ impl Ended {
             connect: histogram()?,
             censored: histogram()?,
             jitter: histogram()?,
+            jitter_run_queue: None,
             threads: Vec::new(),
             cpu: 0,
             wire_ns: 0,
@@ -276,7 +279,12 @@ impl Ended {
         self.failures.extend(report.tally.failures);
         merge(&mut self.connect, &report.connect)?;
         merge(&mut self.censored, &report.censored)?;
-        merge(&mut self.jitter, &report.jitter)?;
+        merge(&mut self.jitter, &report.jitter.lateness)?;
+        let worst = [self.jitter_run_queue, report.jitter.run_queue]
+            .into_iter()
+            .flatten()
+            .reduce(f64::max);
+        self.jitter_run_queue = worst;
         self.connections.served += report.served;
         self.connections.reopened += report.reopened;
         self.threads.extend(report.usage);

@@ -9,6 +9,7 @@ use crate::LoadError;
 use crate::clock::{self, Nanos, nanos};
 use crate::limits;
 use crate::measure::histogram;
+use crate::usage::{Meter, usage};
 
 /// Distance of the probe's instants: a schedule of 10,000/s.
 const PERIOD: Nanos = 100_000;
@@ -39,20 +40,31 @@ pub(crate) fn nap(distance: Nanos) -> Nanos {
 pub fn jitter(cpu: Option<usize>, duration: Duration) -> Result<Histogram<u64>, LoadError> {
     let probe = std::thread::spawn(move || {
         limits::prepare_thread(cpu)?;
-        jitter_here(duration)
+        Ok(jitter_here(duration)?.lateness)
     });
     probe
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
+/// What the probe found.
+#[derive(Debug)]
+pub(crate) struct Jitter {
+    pub(crate) lateness: Histogram<u64>,
+    /// Share of the probe's time in which something else had the CPU. The probe never lets go of it, so a neighbour
+    /// shows here that a thread which sleeps between sends would hardly notice.
+    pub(crate) run_queue: Option<f64>,
+}
+
 /// The probe on the calling thread.
-pub(crate) fn jitter_here(duration: Duration) -> Result<Histogram<u64>, LoadError> {
+pub(crate) fn jitter_here(duration: Duration) -> Result<Jitter, LoadError> {
+    let mut meter = Meter::of_this_thread();
     let epoll =
         epoll::create(epoll::CreateFlags::CLOEXEC).map_err(LoadError::os("epoll_create1"))?;
     let mut lateness = histogram()?;
     let mut events = Vec::with_capacity(1);
     let start = clock::now();
+    let before = meter.read(start);
     let end = start + nanos(duration);
     let mut due = start + PERIOD;
     while due < end {
@@ -72,5 +84,12 @@ pub(crate) fn jitter_here(duration: Duration) -> Result<Histogram<u64>, LoadErro
         }
         due += PERIOD;
     }
-    Ok(lateness)
+    let after = meter.read(clock::now());
+    let run_queue = (!duration.is_zero())
+        .then(|| usage(None, before, after).run_queue)
+        .flatten();
+    Ok(Jitter {
+        lateness,
+        run_queue,
+    })
 }

@@ -5,6 +5,7 @@ use hdrhistogram::Histogram;
 use crate::clock::Nanos;
 use crate::connection::State;
 use crate::measure::{Interval, Tally};
+use crate::probe::Jitter;
 use crate::record::{Ending, Record, RecordKeeper};
 use crate::schedule::Due;
 use crate::usage::{ThreadUsage, usage};
@@ -22,7 +23,7 @@ pub(crate) struct WorkerReport {
     /// Lower bounds of the response times of requests of the window that got no answer.
     pub(crate) censored: Histogram<u64>,
     /// What the jitter probe found on this thread.
-    pub(crate) jitter: Histogram<u64>,
+    pub(crate) jitter: Jitter,
     pub(crate) served: usize,
     pub(crate) reopened: u64,
     /// Whether `stop` ended it.

@@ -18,6 +18,7 @@ use crate::clock::{self, MILLISECOND, Nanos, SECOND};
 use crate::connection::{Connection, State};
 use crate::measure::{InFlight, Interval, Tally, histogram};
 use crate::outcome::ErrorKind;
+use crate::probe::Jitter;
 use crate::probe::nap;
 use crate::record::{Record, RecordKeeper};
 use crate::report::WorkerReport;
@@ -107,7 +108,7 @@ pub(crate) struct Worker<'r> {
     pub(crate) censored: Histogram<u64>,
     pub(crate) connect: Histogram<u64>,
     pub(crate) reopened: u64,
-    pub(crate) jitter: Histogram<u64>,
+    pub(crate) jitter: Jitter,
     next_swap: Nanos,
     pub(crate) meter: Meter,
     pub(crate) at_window_start: Option<Reading>,
@@ -118,7 +119,7 @@ impl<'r> Worker<'r> {
     pub(crate) fn new(
         shared: &'r Shared<'r>,
         place: Place,
-        jitter: Histogram<u64>,
+        jitter: Jitter,
     ) -> Result<Worker<'r>, LoadError> {
         let connections = place.connections;
         Ok(Worker {
