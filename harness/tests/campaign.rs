@@ -172,7 +172,7 @@ fn an_interrupted_campaign_keeps_its_trials_and_leaves_nothing_running() {
     .stderr(Stdio::null())
     .spawn()
     .unwrap();
-    let end = Instant::now() + Duration::from_secs(300);
+    let end = Instant::now() + Duration::from_secs(600);
     while !results.join("campaign.json").exists() {
         assert!(
             Instant::now() < end && child.try_wait().unwrap().is_none(),

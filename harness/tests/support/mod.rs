@@ -127,6 +127,9 @@ impl Server {
                 "max_connections=300",
                 "-c",
                 "fsync=off",
+                // Its workers' transactions would count as the lane's, as in a private cluster.
+                "-c",
+                "autovacuum=off",
             ])
             .start()?;
         let (host, port) = (container.get_host()?, container.get_host_port_ipv4(5432)?);
