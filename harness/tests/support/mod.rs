@@ -127,7 +127,7 @@ impl Server {
                 "max_connections=300",
                 "-c",
                 "fsync=off",
-                // Its workers' transactions would count as the lane's, as in a private cluster.
+                // As in a private cluster: its workers' transactions would count as the lane's.
                 "-c",
                 "autovacuum=off",
             ])
