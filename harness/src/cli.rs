@@ -45,12 +45,25 @@ pub enum Command {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     use super::Cli;
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_short_flags_are_those_of_the_documents() {
+        let lines = [
+            "verify -w ten-ms -s sqlx,r2d2",
+            "run point-read -s deadpool",
+            "load http://x/ -c 1 -d 1s",
+        ];
+        for line in lines {
+            let words = ["lanebench"].into_iter().chain(line.split(' '));
+            assert!(Cli::try_parse_from(words).is_ok(), "{line}");
+        }
     }
 }

@@ -23,7 +23,12 @@ use crate::table::{each, label};
 #[derive(Debug, Clone, Args)]
 pub struct VerifyArgs {
     /// Workloads to verify, by name [default: all]
-    #[arg(short, long = "workload", value_delimiter = ',', value_name = "NAME")]
+    #[arg(
+        short = 'w',
+        long = "workload",
+        value_delimiter = ',',
+        value_name = "NAME"
+    )]
     pub names: Vec<String>,
 
     /// Servers to verify, by name [default: all]
