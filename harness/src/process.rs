@@ -95,7 +95,6 @@ pub struct Usage {
     pub threads: u64,
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
-    pub shed: u64,
 }
 
 impl RunningServer {
