@@ -14,9 +14,10 @@ use crate::environment::Environment;
 use crate::generator::GeneratorRecord;
 use crate::inspection::Inspection;
 use crate::process::Profile;
+use crate::rung::Rung;
 
 /// Raised whenever a reader of the previous version would misread the file.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// One results folder's record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -26,15 +27,20 @@ pub struct Campaign {
     /// UTC, RFC 3339.
     pub started_at: String,
     pub state: State,
-    /// The command line that made it.
-    pub command: Vec<String>,
+    /// The command lines that made it: the one that began it, then those that resumed it.
+    pub commands: Vec<Vec<String>>,
     pub plan: Plan,
+    /// What keeps it from being publishable, a line each; publishable if there is nothing.
+    pub unpublishable: Vec<String>,
     pub environment: Environment,
     pub generator: GeneratorRecord,
     pub database: DatabaseRecord,
     pub servers: Vec<ServerRecord>,
     /// What every server sends to the database for one request, counted before any load.
     pub inspections: Vec<Inspection>,
+    /// What rates given as shares are shares of.
+    pub references: Vec<Reference>,
+    /// In the order they were run. Those of a block that was run again stay: see [`Trial::attempt`].
     pub trials: Vec<Trial>,
 }
 
@@ -48,22 +54,53 @@ pub enum State {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Plan {
-    pub workloads: Vec<String>,
+    pub ladders: Vec<Ladder>,
     pub servers: Vec<String>,
     pub profiles: Vec<Profile>,
     pub preset: String,
-    pub publishable: bool,
     pub pool: usize,
     /// Threads of the blocking lanes; as many as the pool has connections where not given.
     pub threads: Option<usize>,
-    /// Connections of each rung of the closed loop.
-    pub closed: Vec<usize>,
+    /// Blocks of every rung at least.
     pub blocks: usize,
+    /// Blocks at most: more than `blocks` where a rung goes on until its ratios are precise.
+    pub most_blocks: usize,
     pub warmup_seconds: f64,
     pub window_seconds: f64,
-    /// Of the requests' parameters.
+    /// Whether the instants of an open loop are random, with a seed of the block's.
+    pub poisson: bool,
+    /// Of the requests' parameters, of every order and of every resampling.
     pub seed: u64,
     pub cpus: CpuPlan,
+    /// Rates that are shares of a capacity; their rungs join a ladder when it has been measured.
+    pub shares: Vec<f64>,
+    /// Connections of an open loop.
+    pub open_connections: usize,
+}
+
+impl Plan {
+    /// A trial's length without start and stop.
+    pub fn load_seconds(&self) -> f64 {
+        self.warmup_seconds + self.window_seconds
+    }
+}
+
+/// The rungs of one workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ladder {
+    pub workload: String,
+    pub rungs: Vec<Rung>,
+}
+
+/// The capacity that a workload's rates are shares of: the lowest of the servers', so that all get the same rates.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Reference {
+    pub workload: String,
+    /// Connections of the closed loop it was measured with.
+    pub connections: usize,
+    pub requests_per_second: f64,
+    /// Each server's, by its label.
+    pub of_each: Vec<(String, f64)>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -85,6 +122,8 @@ pub struct ServerRecord {
     pub name: String,
     pub lane: crate::server::Lane,
     pub about: String,
+    /// An earlier server of the campaign that is started with the very same command: an A/A pair.
+    pub same_as: Option<String>,
     /// SHA-256 of the program.
     pub binary_sha256: Option<String>,
     /// What the server says of itself, by profile.
@@ -97,9 +136,10 @@ pub struct Trial {
     pub workload: String,
     pub server: String,
     pub profile: Profile,
-    /// Connections of the closed loop.
-    pub connections: usize,
+    pub rung: Rung,
     pub block: usize,
+    /// 0 at first. A block that was INVALID or interrupted is run again as a whole; the latest attempt counts.
+    pub attempt: usize,
     /// Its place in the block, from 0.
     pub position: usize,
     pub started_at: String,
@@ -115,7 +155,10 @@ pub struct Window {
     pub seconds: f64,
     /// Correct answers only.
     pub requests_per_second: f64,
-    pub latency_ns: Latency,
+    /// From the intended instant to the last byte. What got no answer counts with the time it waited at least.
+    pub response_ns: Latency,
+    /// From the send to the last byte.
+    pub service_ns: Latency,
     pub counts: load::Counts,
     /// Distinct errors of the transport, with how often each came.
     pub errors: Vec<(String, u64)>,
@@ -131,6 +174,7 @@ pub struct Window {
     pub transactions_per_request: f64,
 }
 
+/// Nanoseconds.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Latency {
     pub p50: u64,
@@ -164,7 +208,7 @@ impl DatabaseUse {
     }
 }
 
-/// The folder of one campaign. It is made with the first save, so that a run that measures nothing leaves nothing.
+/// The folder of one campaign. It is made for the first trial, so that a run that measures nothing leaves nothing.
 #[derive(Debug)]
 pub struct ResultsFolder {
     path: PathBuf,
@@ -187,8 +231,31 @@ impl ResultsFolder {
         Ok(ResultsFolder { path })
     }
 
+    /// Of a campaign that is to be gone on with.
+    ///
+    /// # Errors
+    /// There is no record, or it cannot be read, or it is another version's.
+    pub fn of_record(path: PathBuf) -> Result<(ResultsFolder, Campaign)> {
+        let folder = ResultsFolder { path };
+        let campaign = read(&folder.campaign_file())?;
+        Ok((folder, campaign))
+    }
+
     pub fn campaign_file(&self) -> PathBuf {
         self.path.join("campaign.json")
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where a trial's interval log goes.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn interval_log(&self, name: &str) -> Result<PathBuf> {
+        self.make()?;
+        Ok(self.path.join(format!("{name}.hlog")))
     }
 
     /// Writes the whole record. The file is replaced in one step, so a reader or a crash never meets half of it.
@@ -197,10 +264,36 @@ impl ResultsFolder {
     /// The folder cannot be written to.
     pub fn save(&self, campaign: &Campaign) -> Result<()> {
         let file = self.campaign_file();
-        fs::create_dir_all(&self.path)
-            .with_context(|| format!("cannot make the results folder {}", self.path.display()))?;
+        self.make()?;
         write_whole(&file, campaign).with_context(|| format!("cannot write {}", file.display()))
     }
+
+    fn make(&self) -> Result<()> {
+        fs::create_dir_all(&self.path)
+            .with_context(|| format!("cannot make the results folder {}", self.path.display()))
+    }
+}
+
+/// Reads the record of a campaign.
+///
+/// # Errors
+/// One line that names the file: it is not there, no record, or of another version.
+pub fn read(file: &Path) -> Result<Campaign> {
+    #[derive(Deserialize)]
+    struct Version {
+        schema: u32,
+    }
+    let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let not_a_record = || format!("{} is not the record of a campaign", file.display());
+    let version: Version = serde_json::from_slice(&text).with_context(not_a_record)?;
+    if version.schema != SCHEMA {
+        bail!(
+            "{}: it was written with schema {}, this lanebench reads {SCHEMA}; run the campaign again",
+            file.display(),
+            version.schema
+        );
+    }
+    serde_json::from_slice(&text).with_context(not_a_record)
 }
 
 fn write_whole(file: &Path, campaign: &Campaign) -> Result<()> {

@@ -1,5 +1,6 @@
 //! The harness of lanebench: it provides the database, runs the servers as processes, measures, verifies and reports.
 
+pub mod blocks;
 pub mod campaign;
 pub mod checks;
 pub mod cli;
@@ -14,15 +15,21 @@ pub mod generator;
 pub mod inspection;
 pub mod list;
 pub mod load_command;
+pub mod metric;
 pub mod monitor;
+pub mod preset;
 pub mod process;
 pub mod progress;
 pub mod provision;
+pub mod publishable;
 pub mod relay;
 pub mod run;
+pub mod rung;
 pub mod selection;
 pub mod server;
+pub mod session;
 pub mod signals;
+pub mod subject;
 pub mod table;
 pub mod trial;
 pub mod verify;

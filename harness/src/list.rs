@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use workloads::{Catalog, Shape};
 
 use crate::folders::{FolderArgs, Folders};
-use crate::run::Preset;
+use crate::preset::Preset;
 use crate::server::{Lane, Server};
 
 /// Flags of `lanebench list`.

@@ -41,6 +41,14 @@ impl Progress {
         }
     }
 
+    /// A campaign that goes on until it is precise learns on its way how many trials it takes.
+    pub fn expect(&mut self, left: usize) {
+        self.trials = self
+            .done
+            .saturating_add(u32::try_from(left).unwrap_or(u32::MAX));
+        self.bar.set_length(self.trials.into());
+    }
+
     pub fn trial_starts(&self, what: &str) {
         self.bar.set_prefix(in_words(self.left()));
         self.bar.set_message(what.to_owned());

@@ -84,6 +84,12 @@ impl Server {
         reason.map(String::as_str)
     }
 
+    /// The files that `run` starts, the program itself before those it is told to start (`env X=1 program`).
+    pub fn programs(&self) -> impl Iterator<Item = &Path> {
+        let files = self.run.iter().map(Path::new);
+        files.filter(|path| path.is_absolute() && path.is_file())
+    }
+
     /// Runs the build command. What it prints goes to stderr.
     ///
     /// # Errors

@@ -3,9 +3,11 @@
 use comfy_table::{CellAlignment, Table, presets};
 use stats::{Firmness, Spread, firmness, median};
 
+use crate::blocks::counting;
 use crate::campaign::{Campaign, Trial, Window};
 use crate::checks::{Check, Outcome, Verdict};
 use crate::process::Profile;
+use crate::rung::Rung;
 
 const HEADER: [&str; 14] = [
     "conns",
@@ -26,17 +28,51 @@ const HEADER: [&str; 14] = [
 /// Columns of text; the others are figures.
 const TEXT_COLUMNS: [usize; 2] = [1, 13];
 
-/// All rows of one workload, as text.
-pub fn of_workload(campaign: &Campaign, workload: &str) -> String {
+/// Prints a campaign's tables and what there is to know about them on stdout.
+pub fn print(campaign: &Campaign) {
+    for obstacle in &campaign.unpublishable {
+        println!("not publishable: {obstacle}");
+    }
+    for ladder in &campaign.plan.ladders {
+        let (open, closed): (Vec<Rung>, Vec<Rung>) =
+            ladder.rungs.iter().partition(|rung| rung.is_open());
+        for (kind, rungs) in [("closed", closed), ("open", open)] {
+            if !rungs.is_empty() {
+                print_rungs(campaign, &ladder.workload, kind, &rungs);
+            }
+        }
+        for line in notes(campaign, &ladder.workload) {
+            println!("{line}");
+        }
+    }
+}
+
+fn print_rungs(campaign: &Campaign, workload: &str, kind: &str, rungs: &[Rung]) {
+    let plan = &campaign.plan;
+    println!(
+        "\n{workload}: {kind} loop, pool of {}, {} block(s) of {} s after {} s of warm-up; medians over the blocks",
+        plan.pool, plan.blocks, plan.window_seconds, plan.warmup_seconds
+    );
+    println!("{}", of_rungs(campaign, workload, rungs));
+}
+
+/// Of the trials that count.
+pub fn gravest(campaign: &Campaign) -> Verdict {
+    let verdicts = counting(&campaign.trials).map(|trial| trial.verdict);
+    verdicts.max().unwrap_or(Verdict::Valid)
+}
+
+/// The rows of one workload's rungs of one kind, as text.
+fn of_rungs(campaign: &Campaign, workload: &str, rungs: &[Rung]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(HEADER);
-    for (rung, &connections) in campaign.plan.closed.iter().enumerate() {
-        if rung > 0 {
+    for (index, &rung) in rungs.iter().enumerate() {
+        if index > 0 {
             table.add_row([""; HEADER.len()]);
         }
         for server in &campaign.plan.servers {
             for &profile in &campaign.plan.profiles {
-                let trials = trials_of(campaign, workload, server, profile, connections);
+                let trials = trials_of(campaign, workload, server, profile, rung);
                 if !trials.is_empty() {
                     table.add_row(row(campaign, &trials));
                 }
@@ -55,7 +91,7 @@ pub fn of_workload(campaign: &Campaign, workload: &str) -> String {
 
 /// What a reader of the table has to know: why rows are not valid, how near the ceiling they came, and what a library
 /// does that no setting turns off.
-pub fn notes(campaign: &Campaign, workload: &str) -> Vec<String> {
+fn notes(campaign: &Campaign, workload: &str) -> Vec<String> {
     let trials = || {
         campaign
             .trials
@@ -90,7 +126,7 @@ fn ceilings(campaign: &Campaign, workload: &str) -> Vec<String> {
             workload,
             &trial.server,
             trial.profile,
-            trial.connections,
+            trial.rung,
         );
         let figure = |of: &dyn Fn(&Window) -> Option<f64>| {
             let values: Option<Vec<f64>> = all
@@ -112,9 +148,9 @@ fn ceilings(campaign: &Campaign, workload: &str) -> Vec<String> {
             Some(100.0 * window.requests_per_second / (pool / mean_ms * 1000.0))
         });
         lines.push(format!(
-            "{} at {} connections: {} % of the ceiling of {ceiling:.0}/s, {} % of the effective one (pool / measured query time)",
+            "{} at {}: {} % of the ceiling of {ceiling:.0}/s, {} % of the effective one (pool / measured query time)",
             label(&trial.server, trial.profile),
-            trial.connections,
+            trial.rung,
             cell(share, 1),
             cell(effective, 1),
         ));
@@ -140,10 +176,10 @@ fn library_notes(campaign: &Campaign) -> Vec<String> {
 
 fn reason(trial: &Trial, check: &Check) -> String {
     format!(
-        "{} {} at {} connections, block {}: {:?}: {}",
+        "{} {} at {}, block {}: {:?}: {}",
         label(&trial.server, trial.profile),
         check.verdict.name(),
-        trial.connections,
+        trial.rung,
         trial.block + 1,
         check.code,
         check.figure
@@ -155,15 +191,15 @@ fn trials_of<'a>(
     workload: &str,
     server: &str,
     profile: Profile,
-    connections: usize,
+    rung: Rung,
 ) -> Vec<&'a Trial> {
     let wanted = |trial: &&Trial| {
         trial.workload == workload
             && trial.server == server
             && trial.profile == profile
-            && trial.connections == connections
+            && trial.rung == rung
     };
-    campaign.trials.iter().filter(wanted).collect()
+    counting(&campaign.trials).filter(wanted).collect()
 }
 
 /// The server's name; its profile only where it is not the usual one.
@@ -195,14 +231,14 @@ fn row(campaign: &Campaign, trials: &[&Trial]) -> Vec<String> {
             .collect::<Vec<_>>(),
     );
     vec![
-        first.connections.to_string(),
+        first.rung.figure(),
         label(&first.server, first.profile),
         cell(rate.map(|rate| rate.median), 0),
         rate.filter(|_| windows.len() > 1)
             .map_or_else(dash, |rate| format!("{:.1} %", 100.0 * rate.half_range())),
-        percentile(&windows, 0.50, |window| window.latency_ns.p50),
-        percentile(&windows, 0.99, |window| window.latency_ns.p99),
-        percentile(&windows, 0.999, |window| window.latency_ns.p99_9),
+        percentile(&windows, 0.50, |window| window.response_ns.p50),
+        percentile(&windows, 0.99, |window| window.response_ns.p99),
+        percentile(&windows, 0.999, |window| window.response_ns.p99_9),
         cell(
             of(|window| microseconds_each(window, window.server.cpu_seconds)),
             1,

@@ -1,42 +1,37 @@
 //! One trial: a fresh server, verification, warm-up, one window, drain, and the checks. The only module that knows
 //! all the parts.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Result;
-use load::{End, Event, Histogram, Outcome, Pacing};
+use load::{Arrivals, End, Event, Histogram, LoadError, Outcome, Pacing};
 use workloads::Workload;
 
 use crate::campaign::{DatabaseUse, Latency, Plan, ServerUse, Trial, Window};
 use crate::checks::{self, Check};
 use crate::cpu_time;
 use crate::expected::Answers;
-use crate::inspection::{self, StartupCost, WrongAnswers};
+use crate::inspection::{self, WrongAnswers};
 use crate::monitor::{Monitor, Statements};
-use crate::process::{Profile, RunningServer, Settings, Usage};
+use crate::process::{Profile, RunningServer, Usage};
 use crate::provision::Provisioned;
-use crate::server::Server;
+use crate::rung::Rung;
 use crate::signals::Interrupted;
+use crate::subject::Subject;
 
 /// A request that takes longer than any sane queue is a timeout.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the requests in flight at the window's end may take.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// A server in one of its profiles, with what its start costs the database.
-#[derive(Debug)]
-pub struct Subject<'a> {
-    pub server: &'a Server,
-    pub settings: Settings,
-    pub startup: StartupCost,
-}
-
 /// Where a trial stands in its campaign.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
-    pub connections: usize,
+    pub rung: Rung,
     pub block: usize,
+    pub attempt: usize,
     pub position: usize,
 }
 
@@ -54,15 +49,15 @@ pub struct Bench<'a> {
 /// An interruption, or a failure of the harness or the database.
 pub fn run(
     bench: &mut Bench<'_>,
-    subject: &Subject<'_>,
-    workload: &Workload,
-    answers: &Answers,
+    subject: &Subject,
+    (workload, answers): (&Workload, &Answers),
     place: Place,
+    interval_log: Option<&Path>,
 ) -> Result<Trial> {
     let started_at = jiff::Timestamp::now().to_string();
     bench.provisioned.monitor.wait_until_alone(bench.stop)?;
     let before = Totals::read(&mut bench.provisioned.monitor)?;
-    let (checks, window) = match measure(bench, subject, workload, answers, place) {
+    let (checks, window) = match measure(bench, subject, (workload, answers), place, interval_log) {
         Ok(measured) => judge(bench, subject, (workload, answers), measured, before)?,
         Err(error) => (vec![blame(error)?], None),
     };
@@ -70,8 +65,9 @@ pub fn run(
         workload: workload.name.clone(),
         server: subject.server.name.clone(),
         profile: subject.settings.profile,
-        connections: place.connections,
+        rung: place.rung,
         block: place.block,
+        attempt: place.attempt,
         position: place.position,
         started_at,
         verdict: checks::verdict(&checks),
@@ -82,7 +78,11 @@ pub fn run(
 
 /// A server's failure is a row; an interruption or a lost database is not.
 fn blame(error: anyhow::Error) -> Result<Check> {
-    if error.is::<Interrupted>() || error.chain().any(|cause| cause.is::<postgres::Error>()) {
+    let is_ours = |cause: &(dyn std::error::Error + 'static)| {
+        cause.is::<postgres::Error>()
+            || matches!(cause.downcast_ref(), Some(LoadError::Invalid(_)))
+    };
+    if error.is::<Interrupted>() || error.chain().any(is_ours) {
         return Err(error);
     }
     if let Some(wrong) = error.downcast_ref::<WrongAnswers>() {
@@ -130,23 +130,21 @@ struct Edge {
 
 fn measure(
     bench: &mut Bench<'_>,
-    subject: &Subject<'_>,
-    workload: &Workload,
-    answers: &Answers,
+    subject: &Subject,
+    (workload, answers): (&Workload, &Answers),
     place: Place,
+    interval_log: Option<&Path>,
 ) -> Result<Measured> {
     let server = RunningServer::start(
-        subject.server,
+        &subject.server,
         &subject.settings,
         &bench.provisioned.run_folder,
         bench.stop,
     )?;
     let verified = inspection::verify(server.address, answers, bench.stop)?;
     let plan = load::Plan {
-        connections: place.connections,
-        pacing: Pacing::Closed {
-            think: Duration::ZERO,
-        },
+        connections: place.rung.connections(),
+        pacing: pacing(bench.plan, place),
         end: End::Timed {
             warmup: Duration::from_secs_f64(bench.plan.warmup_seconds),
             window: Duration::from_secs_f64(bench.plan.window_seconds),
@@ -155,6 +153,7 @@ fn measure(
         request_timeout: REQUEST_TIMEOUT,
         cpus: bench.plan.cpus.generator.clone(),
         keep_failures: 1,
+        interval_log: interval_log.map(Path::to_owned),
         ..load::Plan::new(
             server.address,
             server.address.to_string(),
@@ -193,6 +192,25 @@ fn measure(
     })
 }
 
+fn pacing(plan: &Plan, place: Place) -> Pacing {
+    match place.rung {
+        Rung::Closed { .. } => Pacing::Closed {
+            think: Duration::ZERO,
+        },
+        Rung::Open { rate, .. } if plan.poisson => Pacing::Open {
+            rate,
+            // The same instants for every server of a block.
+            arrivals: Arrivals::Poisson {
+                seed: plan.seed.wrapping_add(place.block as u64),
+            },
+        },
+        Rung::Open { rate, .. } => Pacing::Open {
+            rate,
+            arrivals: Arrivals::Uniform,
+        },
+    }
+}
+
 fn edge(server: &RunningServer, provisioned: &mut Provisioned) -> Result<Edge> {
     let Provisioned {
         database, monitor, ..
@@ -208,7 +226,7 @@ fn edge(server: &RunningServer, provisioned: &mut Provisioned) -> Result<Edge> {
 
 fn judge(
     bench: &mut Bench<'_>,
-    subject: &Subject<'_>,
+    subject: &Subject,
     (workload, answers): (&Workload, &Answers),
     measured: Measured,
     before: Totals,
@@ -281,7 +299,8 @@ fn window(measured: &Measured, calls: Option<u64>, commits: u64, delay_ms: Optio
     Window {
         seconds,
         requests_per_second: outcome.achieved_rate(),
-        latency_ns: latency(&outcome.response),
+        response_ns: latency(&outcome.response_with_bounds()),
+        service_ns: latency(&outcome.service),
         counts: outcome.counts,
         errors: outcome
             .errors
@@ -319,13 +338,13 @@ fn window(measured: &Measured, calls: Option<u64>, commits: u64, delay_ms: Optio
     }
 }
 
-fn latency(response: &Histogram<u64>) -> Latency {
+fn latency(times: &Histogram<u64>) -> Latency {
     Latency {
-        p50: response.value_at_quantile(0.50),
-        p90: response.value_at_quantile(0.90),
-        p99: response.value_at_quantile(0.99),
-        p99_9: response.value_at_quantile(0.999),
-        max: response.max(),
-        mean: response.mean(),
+        p50: times.value_at_quantile(0.50),
+        p90: times.value_at_quantile(0.90),
+        p99: times.value_at_quantile(0.99),
+        p99_9: times.value_at_quantile(0.999),
+        max: times.max(),
+        mean: times.mean(),
     }
 }

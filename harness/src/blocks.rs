@@ -1,0 +1,240 @@
+//! What a campaign has still to do, told by its plan and its trials alone: an interrupted one goes on exactly where it
+//! stopped.
+//!
+//! A block is every server once at one rung, adjacent in time. Blocks go round: the first block of every rung, in an
+//! order of that round's, then the second of every rung, so that a slow drift of the machine falls on all rungs.
+
+use stats::{NextStep, Watched, WatchedRatio, block_orders, log_ratio, next_step, rung_order};
+
+use crate::campaign::{Plan, Trial};
+use crate::checks::Verdict;
+use crate::metric::Metric;
+use crate::rung::Rung;
+
+/// At most one block in so many is run again for being INVALID.
+const RERUN_ONE_IN: usize = 5;
+
+/// The next block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// Indices into the plan's ladders and the ladder's rungs.
+    pub ladder: usize,
+    pub rung: usize,
+    pub block: usize,
+    pub attempt: usize,
+    /// Indices into the servers that serve the workload, in the order of their trials.
+    pub order: Vec<usize>,
+}
+
+/// The plan, how many servers serve each ladder's workload, and what has been measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Course<'a> {
+    pub plan: &'a Plan,
+    pub served: &'a [usize],
+    pub trials: &'a [Trial],
+}
+
+/// Those of the latest attempt at each block: the ones that count.
+pub fn counting(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
+    trials.iter().filter(|trial| {
+        !trials
+            .iter()
+            .any(|later| later.attempt > trial.attempt && same_block(later, trial))
+    })
+}
+
+fn same_block(a: &Trial, b: &Trial) -> bool {
+    a.block == b.block && a.rung == b.rung && a.workload == b.workload
+}
+
+/// `ln(a / b)` of each block in which both were measured and are no reason to doubt.
+pub fn log_ratios(a: &[&Trial], b: &[&Trial], metric: Metric) -> Vec<f64> {
+    let figure = |trial: &Trial| {
+        let usable = trial.verdict == Verdict::Valid;
+        metric.of(trial.window.as_ref().filter(|_| usable)?)
+    };
+    let ratio = |a: &&Trial| {
+        let b = b.iter().find(|b| b.block == a.block)?;
+        log_ratio(figure(a)?, figure(b)?)
+    };
+    a.iter().filter_map(ratio).collect()
+}
+
+impl Course<'_> {
+    /// `None` when all is done.
+    pub fn next(&self) -> Option<Block> {
+        (0..self.plan.ladders.len()).find_map(|ladder| self.next_of_ladder(ladder))
+    }
+
+    /// Trials to come, as far as is known now.
+    pub fn left(&self) -> usize {
+        let ladders = self.plan.ladders.iter().enumerate();
+        let of_ladder = |(ladder, of): (usize, &crate::campaign::Ladder)| {
+            let blocks: usize = (0..of.rungs.len())
+                .map(|rung| {
+                    let target = self.target(ladder, rung);
+                    (0..target)
+                        .filter(|&block| self.attempt_due(ladder, rung, block).is_some())
+                        .count()
+                })
+                .sum();
+            blocks * self.served[ladder]
+        };
+        ladders.map(of_ladder).sum()
+    }
+
+    fn next_of_ladder(&self, ladder: usize) -> Option<Block> {
+        let rungs = self.plan.ladders[ladder].rungs.len();
+        if self.served[ladder] == 0 {
+            return None;
+        }
+        let targets: Vec<usize> = (0..rungs).map(|rung| self.target(ladder, rung)).collect();
+        let rounds = targets.iter().copied().max().unwrap_or(0);
+        (0..rounds).find_map(|block| {
+            let order = rung_order(rungs, self.seed(ladder, block));
+            let mut active = order.into_iter().filter(|&rung| block < targets[rung]);
+            active.find_map(|rung| {
+                let attempt = self.attempt_due(ladder, rung, block)?;
+                Some(Block {
+                    ladder,
+                    rung,
+                    block,
+                    attempt,
+                    order: self.order(ladder, rung, block),
+                })
+            })
+        })
+    }
+
+    fn seed(&self, ladder: usize, within: usize) -> u64 {
+        let place = ((ladder as u64) << 32) | within as u64;
+        self.plan.seed.wrapping_add(place)
+    }
+
+    fn order(&self, ladder: usize, rung: usize, block: usize) -> Vec<usize> {
+        // Another seed than the rungs' order has.
+        let seed = self.seed(ladder, rung).wrapping_add(1 << 16);
+        let mut orders = block_orders(self.served[ladder], block + 1, seed);
+        orders.pop().unwrap_or_default()
+    }
+
+    /// How many blocks a rung is to have, as far as its trials show by now.
+    fn target(&self, ladder: usize, rung: usize) -> usize {
+        let Plan {
+            blocks,
+            most_blocks,
+            ..
+        } = *self.plan;
+        let done = (0..most_blocks)
+            .take_while(|&block| self.attempt_due(ladder, rung, block).is_none())
+            .count();
+        if most_blocks == blocks || self.served[ladder] < 2 || done < blocks {
+            return blocks;
+        }
+        let ratios = self.watched(ladder, rung);
+        let watched: Vec<WatchedRatio<'_>> = ratios
+            .iter()
+            .map(|(watched, log_ratios)| WatchedRatio {
+                watched: *watched,
+                log_ratios,
+            })
+            .collect();
+        match next_step(done, &watched) {
+            NextStep::RunUntil { blocks } => blocks.min(most_blocks),
+            NextStep::Precise | NextStep::Exhausted => done,
+        }
+    }
+
+    fn watched(&self, ladder: usize, rung: usize) -> Vec<(Watched, Vec<f64>)> {
+        let (workload, rung) = self.at(ladder, rung);
+        let all: Vec<&Trial> = counting(self.trials)
+            .filter(|trial| trial.workload == workload && trial.rung == rung)
+            .collect();
+        let metrics: &[_] = if rung.is_open() {
+            &[(Watched::P99, Metric::P99)]
+        } else {
+            &[
+                (Watched::Throughput, Metric::Throughput),
+                (Watched::P99, Metric::P99),
+            ]
+        };
+        let of = by_subject(&all);
+        let pairs = (0..of.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
+        pairs
+            .flat_map(|(a, b)| {
+                let (a, b) = (&of[a], &of[b]);
+                metrics
+                    .iter()
+                    .map(move |&(watched, metric)| (watched, log_ratios(a, b, metric)))
+            })
+            .collect()
+    }
+
+    fn at(&self, ladder: usize, rung: usize) -> (&str, Rung) {
+        let ladder = &self.plan.ladders[ladder];
+        (&ladder.workload, ladder.rungs[rung])
+    }
+
+    /// The attempt that a block needs next; `None` if it is done.
+    fn attempt_due(&self, ladder: usize, rung: usize, block: usize) -> Option<usize> {
+        let Some((attempt, trials, invalid)) = self.latest(ladder, rung, block) else {
+            return Some(0);
+        };
+        let complete = trials >= self.served[ladder];
+        let run_again = !complete || (invalid && self.reruns_left());
+        run_again.then_some(attempt + 1)
+    }
+
+    /// The latest attempt at a block, how many trials it has, and whether one of them is INVALID.
+    fn latest(&self, ladder: usize, rung: usize, block: usize) -> Option<(usize, usize, bool)> {
+        let (workload, rung) = self.at(ladder, rung);
+        let of_block = |trial: &&Trial| {
+            trial.block == block && trial.rung == rung && trial.workload == workload
+        };
+        let attempt = self.trials.iter().filter(of_block).map(|trial| trial.attempt);
+        let attempt = attempt.max()?;
+        let latest = self
+            .trials
+            .iter()
+            .filter(of_block)
+            .filter(|trial| trial.attempt == attempt);
+        let verdicts: Vec<Verdict> = latest.map(|trial| trial.verdict).collect();
+        let invalid = verdicts.contains(&Verdict::Invalid);
+        Some((attempt, verdicts.len(), invalid))
+    }
+
+    /// Whether another INVALID block may be run again.
+    fn reruns_left(&self) -> bool {
+        let rungs: usize = self.plan.ladders.iter().map(|of| of.rungs.len()).sum();
+        self.reruns() < rungs * self.plan.blocks / RERUN_ONE_IN
+    }
+
+    /// Attempts that an INVALID trial made necessary; those after an interruption are nobody's fault.
+    pub fn reruns(&self) -> usize {
+        let first_of_attempt = |trial: &&Trial| trial.attempt > 0 && trial.position == 0;
+        let after_invalid = |trial: &&Trial| {
+            self.trials.iter().any(|earlier| {
+                same_block(earlier, trial)
+                    && earlier.attempt + 1 == trial.attempt
+                    && earlier.verdict == Verdict::Invalid
+            })
+        };
+        let attempts = self.trials.iter().filter(first_of_attempt);
+        attempts.filter(after_invalid).count()
+    }
+}
+
+/// Grouped by server and profile, in the order of their first appearance.
+pub fn by_subject<'a>(trials: &[&'a Trial]) -> Vec<Vec<&'a Trial>> {
+    let mut groups: Vec<Vec<&Trial>> = Vec::new();
+    for &trial in trials {
+        let same = |group: &&mut Vec<&Trial>| {
+            group[0].server == trial.server && group[0].profile == trial.profile
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(trial),
+            None => groups.push(vec![trial]),
+        }
+    }
+    groups
+}

@@ -1,0 +1,481 @@
+//! A campaign under way: begun or resumed, measured block by block, saved after each trial, closed with its tables.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use workloads::{Catalog, Workload};
+
+use crate::blocks::{Block, Course};
+use crate::campaign::{Campaign, Plan, Reference, ResultsFolder, SCHEMA, ServerRecord, State};
+use crate::checks::Verdict;
+use crate::cpus;
+use crate::environment::{self, Environment};
+use crate::expected::Answers;
+use crate::folders::Folders;
+use crate::generator::GeneratorRecord;
+use crate::inspection;
+use crate::process::Profile;
+use crate::progress::Progress;
+use crate::provision::{DatabaseArgs, Provisioned};
+use crate::publishable;
+use crate::run::{build, chosen_servers};
+use crate::rung::Rung;
+use crate::selection::by_name;
+use crate::server::Server;
+use crate::subject::Subject;
+use crate::table;
+use crate::trial::{self, Bench, Place};
+
+/// What a trial takes besides its warm-up and window, until the first has been seen.
+const TRIAL_OVERHEAD: Duration = Duration::from_millis(800);
+
+/// What a new campaign starts from.
+#[derive(Debug)]
+pub struct Begin {
+    pub plan: Plan,
+    pub workloads: Vec<Workload>,
+    pub servers: Vec<Server>,
+    pub results: ResultsFolder,
+}
+
+/// A campaign with everything that is open for it.
+#[derive(Debug)]
+pub struct Session {
+    campaign: Campaign,
+    results: ResultsFolder,
+    workloads: Vec<Workload>,
+    servers: Vec<Server>,
+    folders: Folders,
+    provisioned: Provisioned,
+}
+
+impl Session {
+    /// Builds the servers, measures the generator, and opens the database.
+    ///
+    /// # Errors
+    /// A build fails, there is no database, or an interruption.
+    pub fn begin(
+        begin: Begin,
+        folders: Folders,
+        database: &DatabaseArgs,
+        stop: &AtomicBool,
+    ) -> Result<Session> {
+        let Begin {
+            plan,
+            workloads,
+            servers,
+            results,
+        } = begin;
+        build(&servers, &folders, stop)?;
+        eprintln!("CPUs: {}", plan.cpus.describe());
+        let rungs = plan.ladders.iter().flat_map(|ladder| &ladder.rungs);
+        let busiest = rungs.map(|rung| rung.connections()).max();
+        let generator = GeneratorRecord::measure(&plan.cpus, busiest.unwrap_or(1))?;
+        eprintln!("generator: {}", generator.describe());
+        let provisioned = provision(database, &plan, stop)?;
+        let environment = Environment::read(&folders.root);
+        let database = provisioned.record();
+        let campaign = Campaign {
+            schema: SCHEMA,
+            lanebench: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: jiff::Timestamp::now().to_string(),
+            state: State::Running,
+            commands: vec![std::env::args().collect()],
+            unpublishable: publishable::obstacles(&plan, &environment, &database),
+            environment,
+            generator,
+            database,
+            servers: server_records(&servers),
+            inspections: Vec::new(),
+            references: Vec::new(),
+            trials: Vec::new(),
+            plan,
+        };
+        Ok(Session {
+            campaign,
+            results,
+            workloads,
+            servers,
+            folders,
+            provisioned,
+        })
+    }
+
+    /// Opens the campaign in `folder` to go on with it.
+    ///
+    /// # Errors
+    /// There is none or it is complete; a program, the CPUs or the database's content are not those it began with.
+    pub fn resume(
+        folder: &Path,
+        catalog: &Catalog,
+        folders: Folders,
+        database: &DatabaseArgs,
+        stop: &AtomicBool,
+    ) -> Result<Session> {
+        let (results, mut campaign) = ResultsFolder::of_record(folder.to_owned())?;
+        let what = format!("--resume {}", folder.display());
+        if campaign.state == State::Complete {
+            bail!("{what}: this campaign is complete");
+        }
+        let workloads = campaign.plan.ladders.iter().map(|ladder| {
+            let name = &ladder.workload;
+            by_name("workload", name, &catalog.workloads, |workload| {
+                &workload.name
+            })
+        });
+        let workloads = workloads
+            .map(|workload| workload.cloned())
+            .collect::<Result<Vec<_>>>()?;
+        let names: Vec<String> = campaign
+            .plan
+            .servers
+            .iter()
+            .map(|name| name.replace(AGAIN, ""))
+            .collect();
+        let servers = chosen_servers(&names, &folders)?;
+        build(&servers, &folders, stop)?;
+        let mut database = database.clone();
+        database.scale = campaign.database.scale.parse()?;
+        let provisioned = provision(&database, &campaign.plan, stop)?;
+        refuse_changes(&campaign, &server_records(&servers), &provisioned)
+            .with_context(|| format!("{what}: cannot go on with it; run a new one"))?;
+        campaign.commands.push(std::env::args().collect());
+        campaign.state = State::Running;
+        Ok(Session {
+            campaign,
+            results,
+            workloads,
+            servers,
+            folders,
+            provisioned,
+        })
+    }
+
+    /// Measures all that is left.
+    ///
+    /// # Errors
+    /// An interruption, or a failure of the harness, the database, or a server before its first trial.
+    pub fn measure(&mut self, ready_limit: Duration, stop: &AtomicBool) -> Result<()> {
+        let subjects = self.subjects(ready_limit, stop)?;
+        let url = &self.provisioned.database.url;
+        let answers = self
+            .workloads
+            .iter()
+            .map(|workload| Answers::derive(workload, url, self.campaign.plan.seed))
+            .collect::<Result<Vec<_>>>()?;
+        self.inspect(&subjects, &answers, stop)?;
+        self.resolve_shares(&subjects, &answers, stop)?;
+        let served: Vec<Vec<&Subject>> = self
+            .workloads
+            .iter()
+            .map(|workload| serving(&subjects, workload))
+            .collect();
+        self.blocks(&served, &answers, stop)
+    }
+
+    /// Every server in every profile, each started once without a request.
+    fn subjects(&mut self, ready_limit: Duration, stop: &AtomicBool) -> Result<Vec<Subject>> {
+        let mut subjects = Vec::new();
+        let plan = &self.campaign.plan;
+        for (server, record) in self.servers.iter().zip(&mut self.campaign.servers) {
+            record.says.clear();
+            for &profile in &plan.profiles {
+                let how = (plan, &self.folders, ready_limit);
+                let subject =
+                    Subject::prepare(server, profile, how, &mut self.provisioned, stop)?;
+                record.says.push((profile, subject.says.clone()));
+                subjects.push(subject);
+            }
+        }
+        Ok(subjects)
+    }
+
+    fn inspect(
+        &mut self,
+        subjects: &[Subject],
+        answers: &[Answers],
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        if !self.campaign.inspections.is_empty() {
+            return Ok(());
+        }
+        for (workload, answers) in self.workloads.iter().zip(answers) {
+            for subject in serving(subjects, workload) {
+                let inspected = inspection::inspect(
+                    &subject.server,
+                    &subject.settings,
+                    (workload, answers),
+                    subject.startup,
+                    &mut self.provisioned,
+                    stop,
+                );
+                let inspection =
+                    inspected.with_context(|| format!("server `{}`", subject.server.name))?;
+                self.campaign.inspections.push(inspection);
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures the capacity that rates are shares of, and adds their rungs to the ladders.
+    fn resolve_shares(
+        &mut self,
+        subjects: &[Subject],
+        answers: &[Answers],
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let done = self.campaign.references.len();
+        if self.campaign.plan.shares.is_empty() {
+            return Ok(());
+        }
+        for (index, answers) in answers.iter().enumerate().skip(done) {
+            let workload = self.workloads[index].clone();
+            let reference = self.reference(&serving(subjects, &workload), &workload, answers, stop)?;
+            let plan = &mut self.campaign.plan;
+            for share in &plan.shares {
+                let rate = (share * reference.requests_per_second).round().max(1.0);
+                let connections = plan.open_connections;
+                let rung = Rung::Open { rate, connections };
+                let rungs = &mut plan.ladders[index].rungs;
+                if !rungs.contains(&rung) {
+                    rungs.push(rung);
+                }
+            }
+            self.campaign.references.push(reference);
+        }
+        Ok(())
+    }
+
+    fn reference(
+        &mut self,
+        subjects: &[&Subject],
+        workload: &Workload,
+        answers: &Answers,
+        stop: &AtomicBool,
+    ) -> Result<Reference> {
+        let connections = 2 * self.campaign.plan.pool;
+        let mut of_each = Vec::new();
+        for subject in subjects {
+            let place = Place {
+                rung: Rung::Closed { connections },
+                block: 0,
+                attempt: 0,
+                position: of_each.len(),
+            };
+            let mut bench = bench(&self.campaign.plan, &mut self.provisioned, stop);
+            let trial = trial::run(&mut bench, subject, (workload, answers), place, None)?;
+            let Some(window) = trial.window else {
+                bail!(
+                    "{}: {} cannot be measured, so there is no capacity to take shares of",
+                    workload.name,
+                    subject.label()
+                )
+            };
+            of_each.push((subject.label(), window.requests_per_second));
+        }
+        let lowest = of_each.iter().map(|(_, rate)| *rate).reduce(f64::min);
+        let requests_per_second = lowest.unwrap_or_default();
+        eprintln!(
+            "{}: rates are shares of {requests_per_second:.0}/s, the slowest server's at {connections} connections",
+            workload.name
+        );
+        Ok(Reference {
+            workload: workload.name.clone(),
+            connections,
+            requests_per_second,
+            of_each,
+        })
+    }
+
+    fn blocks(
+        &mut self,
+        served: &[Vec<&Subject>],
+        answers: &[Answers],
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let counts: Vec<usize> = served.iter().map(Vec::len).collect();
+        let planned =
+            Duration::from_secs_f64(self.campaign.plan.load_seconds()) + TRIAL_OVERHEAD;
+        let mut progress = Progress::start(0, planned);
+        loop {
+            let course = Course {
+                plan: &self.campaign.plan,
+                served: &counts,
+                trials: &self.campaign.trials,
+            };
+            progress.expect(course.left());
+            let Some(block) = course.next() else { break };
+            for (position, &index) in block.order.iter().enumerate() {
+                let subject = served[block.ladder][index];
+                self.trial(&block, position, subject, answers, &mut progress, stop)?;
+            }
+        }
+        progress.finish();
+        Ok(())
+    }
+
+    fn trial(
+        &mut self,
+        block: &Block,
+        position: usize,
+        subject: &Subject,
+        answers: &[Answers],
+        progress: &mut Progress,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let plan = &self.campaign.plan;
+        let (workload, answers) = (&self.workloads[block.ladder], &answers[block.ladder]);
+        let place = Place {
+            rung: plan.ladders[block.ladder].rungs[block.rung],
+            block: block.block,
+            attempt: block.attempt,
+            position,
+        };
+        let what = describe(workload, subject, place);
+        progress.trial_starts(&what);
+        let log = self.results.interval_log(&log_name(workload, subject, place))?;
+        let mut bench = bench(plan, &mut self.provisioned, stop);
+        let trial = trial::run(&mut bench, subject, (workload, answers), place, Some(&log))?;
+        let rate = trial
+            .window
+            .as_ref()
+            .map_or(0.0, |window| window.requests_per_second);
+        progress.trial_ended(&format!("{what}: {rate:.0} req/s, {}", trial.verdict.name()));
+        self.campaign.trials.push(trial);
+        self.results.save(&self.campaign)
+    }
+
+    /// Saves the end and prints the tables. Gives the gravest verdict of the rows.
+    ///
+    /// # Errors
+    /// What ended the measuring, or the record cannot be written.
+    pub fn close(mut self, ended: Result<()>) -> Result<Verdict> {
+        if self.campaign.trials.is_empty() {
+            return ended.map(|()| Verdict::Valid);
+        }
+        self.campaign.state = if ended.is_ok() {
+            State::Complete
+        } else {
+            State::Interrupted
+        };
+        self.results.save(&self.campaign)?;
+        table::print(&self.campaign);
+        eprintln!("results: {}", self.results.campaign_file().display());
+        if ended.is_err() {
+            eprintln!(
+                "go on with it: lanebench run --resume {}",
+                self.results.path().display()
+            );
+        }
+        ended.map(|()| table::gravest(&self.campaign))
+    }
+}
+
+/// Marks a server that is compared with itself.
+pub const AGAIN: &str = " (again)";
+
+fn bench<'a>(
+    plan: &'a Plan,
+    provisioned: &'a mut Provisioned,
+    stop: &'a AtomicBool,
+) -> Bench<'a> {
+    Bench {
+        plan,
+        provisioned,
+        stop,
+    }
+}
+
+/// A database with room for the plan's pool; a private one on its CPUs.
+fn provision(args: &DatabaseArgs, plan: &Plan, stop: &AtomicBool) -> Result<Provisioned> {
+    let provisioned = Provisioned::open(args, plan.pool, stop)?;
+    let database = &provisioned.database;
+    if let Some(postmaster) = database.postmaster_pid.filter(|_| database.is_private()) {
+        cpus::move_process(postmaster, &plan.cpus.database)
+            .context("cannot pin PostgreSQL to its CPUs")?;
+    }
+    Ok(provisioned)
+}
+
+fn serving<'s>(subjects: &'s [Subject], workload: &Workload) -> Vec<&'s Subject> {
+    subjects
+        .iter()
+        .filter(|subject| subject.server.skips(workload).is_none())
+        .collect()
+}
+
+fn server_records(servers: &[Server]) -> Vec<ServerRecord> {
+    let same = |index: usize| {
+        servers[..index]
+            .iter()
+            .find(|earlier| earlier.run == servers[index].run)
+    };
+    let record = |(index, server): (usize, &Server)| ServerRecord {
+        name: server.name.clone(),
+        lane: server.lane,
+        about: server.about.clone(),
+        same_as: same(index).map(|earlier| earlier.name.clone()),
+        binary_sha256: server.programs().find_map(|program| environment::sha256_of(program)),
+        says: Vec::new(),
+    };
+    servers.iter().enumerate().map(record).collect()
+}
+
+/// One campaign, one set of programs, one content, one set of CPUs.
+fn refuse_changes(
+    campaign: &Campaign,
+    servers: &[ServerRecord],
+    provisioned: &Provisioned,
+) -> Result<()> {
+    for (then, now) in campaign.servers.iter().zip(servers) {
+        if then.binary_sha256 != now.binary_sha256 {
+            bail!("the program of the server `{}` has changed", then.name);
+        }
+    }
+    let (then, now) = (&campaign.database, provisioned.record());
+    if then.version != now.version {
+        bail!("PostgreSQL was {}, and is {}", then.version, now.version);
+    }
+    if then.content != now.content {
+        bail!("the database holds other rows than then");
+    }
+    if then.settings != now.settings {
+        bail!("PostgreSQL's settings have changed");
+    }
+    if campaign.plan.cpus != cpus::CpuPlan::for_this_machine()? {
+        bail!("the CPUs have changed: {}", campaign.plan.cpus.describe());
+    }
+    Ok(())
+}
+
+fn describe(workload: &Workload, subject: &Subject, place: Place) -> String {
+    let again = match place.attempt {
+        0 => String::new(),
+        attempt => format!(", attempt {}", attempt + 1),
+    };
+    format!(
+        "{} {}, {}, block {}{again}",
+        workload.name,
+        subject.label(),
+        place.rung,
+        place.block + 1
+    )
+}
+
+/// Says which trial an interval log is of.
+fn log_name(workload: &Workload, subject: &Subject, place: Place) -> String {
+    let profile = match subject.settings.profile {
+        Profile::Parity => "",
+        Profile::Defaults => "-defaults",
+    };
+    let server = subject.server.name.replace(AGAIN, "-again");
+    format!(
+        "{}-{server}{profile}-{}-{}-{}",
+        workload.name,
+        place.rung.slug(),
+        place.block + 1,
+        place.attempt + 1
+    )
+}
