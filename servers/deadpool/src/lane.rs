@@ -5,8 +5,8 @@ use std::io;
 
 use deadpool_postgres::{Manager, Object, Pool, PoolBuilder, PoolError, Runtime};
 use front::{
-    CONNECT_TIMEOUT, Cause, Config, Failure, Kind, Lane, OpenError, PoolUse, Profile, StatementId,
-    no_answer,
+    CONNECT_TIMEOUT, Cause, Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile,
+    StatementId, no_answer,
 };
 use tokio::runtime::Handle;
 use tokio::time::timeout;
@@ -40,17 +40,24 @@ impl Lane for Deadpool {
         })
     }
 
-    async fn item(&self, statement: StatementId, id: i32) -> Result<Option<Item>, Failure> {
-        let row = self.query(statement, &[&id]).await?;
-        row.map(|row| item(&row)).transpose().map_err(failure)
+    async fn item(
+        &self,
+        statement: StatementId,
+        id: i32,
+        laps: &mut Laps,
+    ) -> Result<Option<Item>, Failure> {
+        let row = self.query(statement, &[&id], laps).await?;
+        let item = row.map(|row| item(&row)).transpose().map_err(failure)?;
+        laps.decoded();
+        Ok(item)
     }
 
-    async fn delay(&self, statement: StatementId) -> Result<Delay, Failure> {
-        let row = self.query(statement, &[]).await?;
+    async fn delay(&self, statement: StatementId, laps: &mut Laps) -> Result<Delay, Failure> {
+        let row = self.query(statement, &[], laps).await?;
         let row = row.ok_or_else(|| Failure::Database("the statement gave no row".into()))?;
-        Ok(Delay {
-            waited_ms: row.try_get(0).map_err(failure)?,
-        })
+        let waited_ms = row.try_get(0).map_err(failure)?;
+        laps.decoded();
+        Ok(Delay { waited_ms })
     }
 
     fn pool_use(&self) -> PoolUse {
@@ -81,9 +88,11 @@ impl Deadpool {
         &self,
         statement: StatementId,
         params: &[&(dyn ToSql + Sync)],
+        laps: &mut Laps,
     ) -> Result<Option<Row>, Failure> {
         let mut loan = Loan(None);
         let client = loan.0.insert(self.pool.get().await.map_err(pool_failure)?);
+        laps.connected();
         let statement = client
             .prepare_cached(&self.statements[statement.index()])
             .await

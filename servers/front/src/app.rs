@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::response::Response;
+use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
 use crate::admission::Admission;
 use crate::log::Log;
-use crate::{Config, Failure, Lane};
+use crate::timings::Timings;
+use crate::{Config, Failure, Lane, Timing};
 
 /// What a request may take beyond the two waits it is allowed: the time PostgreSQL needs to end a statement.
 const GRACE: Duration = Duration::from_secs(1);
@@ -20,6 +22,7 @@ pub(crate) struct App<L> {
     pub(crate) config: Config,
     pub(crate) admission: Admission,
     pub(crate) failures: Failures,
+    pub(crate) timings: Timings,
     pub(crate) started: Instant,
     deadline: Duration,
     log: Log,
@@ -41,6 +44,7 @@ impl<L: Lane> App<L> {
             lane,
             admission: Admission::new(config.pool, config.queue),
             failures: Failures::default(),
+            timings: Timings::new(config.timings == Timing::On),
             started: Instant::now(),
             deadline: config.queue_wait + config.statement_timeout + GRACE,
             log: Log::default(),
@@ -48,13 +52,14 @@ impl<L: Lane> App<L> {
         }
     }
 
-    /// Runs one request's work at the database: admitted or shed, and never longer than the deadline. The
-    /// deadline is for a database that has gone silent; a slow statement is ended by PostgreSQL before it.
-    pub(crate) async fn admit<T>(
+    /// Runs an admitted request's work at the database, which keeps its place so long and never longer than the
+    /// deadline. The deadline is for a database that has gone silent; a slow statement is ended by PostgreSQL
+    /// before it.
+    pub(crate) async fn at_the_database<T>(
         &self,
+        _place: SemaphorePermit<'_>,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        let _place = self.admission.admit()?;
         timeout(self.deadline, work)
             .await
             .unwrap_or(Err(Failure::StatementTimeout))

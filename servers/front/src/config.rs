@@ -45,6 +45,10 @@ pub struct Config {
     #[arg(long, env = "LANEBENCH_PROFILE", default_value = "parity")]
     pub profile: Profile,
 
+    /// Whether `/usage` tells where the time of the requests went. The clock is not read for it when `off`.
+    #[arg(long, env = "LANEBENCH_TIMINGS", default_value = "on")]
+    pub timings: Timing,
+
     /// Folder of the workloads' definitions.
     #[arg(
         long,
@@ -64,6 +68,14 @@ pub struct Config {
 pub enum Profile {
     Parity,
     Defaults,
+}
+
+/// Whether requests are timed by stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Timing {
+    On,
+    Off,
 }
 
 impl Config {
@@ -139,5 +151,12 @@ mod tests {
         assert!(parse(&["--pool", "0"]).is_err());
         assert!(parse(&["--threads", "0"]).is_err());
         assert!(parse(&["--profile", "fast"]).is_err());
+    }
+
+    #[test]
+    fn requests_are_timed_unless_told_otherwise() {
+        assert_eq!(parse(&[]).unwrap().timings, Timing::On);
+        assert_eq!(parse(&["--timings", "off"]).unwrap().timings, Timing::Off);
+        assert!(parse(&["--timings", "maybe"]).is_err());
     }
 }

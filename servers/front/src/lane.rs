@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use workloads::{Delay, Item};
 
-use crate::{Config, Failure, Profile};
+use crate::{Config, Failure, Laps, Profile};
 
 /// How long a lane may take to open one connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -16,6 +16,11 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// A lane keeps one statement in flight a connection. When the client of a request goes away, its future is
 /// dropped; the statement then runs to its end, and its connection stays out of the pool until it has.
+///
+/// A lane tells the [`Laps`] of each request two instants, in this order and on whatever thread they happen:
+/// [`connected`](Laps::connected) when the request holds its connection, before anything is sent on it, and
+/// [`decoded`](Laps::decoded) when the row has been made of the statement's answer. One that is left out makes its
+/// stage part of the next. A request that fails need not tell anything.
 pub trait Lane: Sized + Send + Sync + 'static {
     const NAME: &'static str;
     const KIND: Kind;
@@ -38,10 +43,15 @@ pub trait Lane: Sized + Send + Sync + 'static {
         &self,
         statement: StatementId,
         id: i32,
+        laps: &mut Laps,
     ) -> impl Future<Output = Result<Option<Item>, Failure>> + Send;
 
     /// The one row of a statement without parameters.
-    fn delay(&self, statement: StatementId) -> impl Future<Output = Result<Delay, Failure>> + Send;
+    fn delay(
+        &self,
+        statement: StatementId,
+        laps: &mut Laps,
+    ) -> impl Future<Output = Result<Delay, Failure>> + Send;
 
     fn pool_use(&self) -> PoolUse;
 

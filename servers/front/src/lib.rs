@@ -4,6 +4,28 @@
 //! A server's `main` calls [`main`] with its [`Lane`]. A request passes the router, takes a place ([`admission`]
 //! sheds it if there is none), and awaits the lane under one deadline; [`failure`] decides the answer if that
 //! fails. Routes that need no connection, which are the workloads without SQL, `/about` and `/usage`, take no place.
+//!
+//! # Where the time goes
+//!
+//! `/usage` has, under `timings`, how long the successful requests to the database have spent in each stage since the
+//! start, so that two readings can be subtracted. Each stage begins where the one before ends; together they are the
+//! time in the handler.
+//!
+//! | stage | until |
+//! |---|---|
+//! | `admission` | the request has a place; it is shed if there is none, so that nothing waits here |
+//! | `connection` | it holds a connection, and in a blocking lane a thread |
+//! | `database` | the statement's answer is decoded |
+//! | `handover` | the handler goes on: the way back from a blocking lane's thread, about nothing in a nonblocking one |
+//! | `encoding` | the body is ready |
+//!
+//! ```json
+//! {"timings": {"admission": {"count": 3, "sum_ns": 171, "buckets": [[52, 1], [64, 2]]}, "connection": {}, ...}}
+//! ```
+//!
+//! `count` and `sum_ns` are exact. A bucket is `[upper_bound_ns, count]`; empty ones are left out. A duration in it is
+//! below its bound and at least 8/9 of it, where bounds are whole nanoseconds. `timings` is null with `--timings off`,
+//! which spares the readings of the clock.
 
 mod admission;
 mod app;
@@ -16,6 +38,7 @@ mod open_files;
 mod routes;
 mod server;
 mod signals;
+mod timings;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -25,10 +48,11 @@ use clap::Parser;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
-pub use config::{Config, Profile};
+pub use config::{Config, Profile, Timing};
 pub use failure::Failure;
 pub use lane::{CONNECT_TIMEOUT, Cause, Kind, Lane, OpenError, PoolUse, StatementId, no_answer};
 pub use server::{StartError, run};
+pub use timings::Laps;
 
 /// How long the runtime may take to stop once the server has: what is left by then is cut off.
 const STOP_TIMEOUT: Duration = Duration::from_millis(200);

@@ -16,7 +16,8 @@ use workloads::JSON;
 
 use crate::app::{App, Failures};
 use crate::routes::answer;
-use crate::{Kind, Lane, Profile};
+use crate::timings::Report;
+use crate::{Kind, Lane, Profile, Timing};
 
 /// The versions this server was built with.
 const LOCK_FILE: &str = include_str!("../../../Cargo.lock");
@@ -36,6 +37,7 @@ struct About {
     queue: u32,
     queue_wait_ms: u128,
     statement_timeout_ms: u128,
+    timings: Timing,
     pid: u32,
     versions: BTreeMap<&'static str, String>,
     build: Build,
@@ -74,6 +76,7 @@ pub(crate) async fn about<L: Lane>(State(app): State<Arc<App<L>>>) -> Response {
         queue: config.queue,
         queue_wait_ms: config.queue_wait.as_millis(),
         statement_timeout_ms: config.statement_timeout_ms(),
+        timings: config.timings,
         pid: std::process::id(),
         versions: CRATES
             .iter()
@@ -117,6 +120,8 @@ struct Usage {
     admitted: u64,
     shed: u64,
     failed: Failed,
+    /// None with `--timings off`.
+    timings: Option<Report>,
 }
 
 #[derive(Debug, Serialize)]
@@ -163,6 +168,7 @@ pub(crate) async fn usage<L: Lane>(State(app): State<Arc<App<L>>>) -> Response {
         admitted: app.admission.admitted(),
         shed: app.admission.shed(),
         failed: failed(&app.failures),
+        timings: app.timings.read(),
     })
 }
 

@@ -59,19 +59,35 @@ async fn find_item<L: Lane>(
     statement: StatementId,
     id: Id,
 ) -> Result<Bytes, Failure> {
+    let mut laps = app.timings.start();
     let id = valid(id)?;
-    let item = app.admit(app.lane.item(statement, id)).await?;
-    Ok(item.ok_or(Failure::Absent)?.encode())
+    let place = app.admission.admit()?;
+    laps.admitted();
+    let asked = app.lane.item(statement, id, &mut laps);
+    let item = app.at_the_database(place, asked).await?;
+    laps.handed_over();
+    let body = item.ok_or(Failure::Absent)?.encode();
+    app.timings.record(laps);
+    Ok(body)
 }
 
 fn delay<L: Lane>(statement: StatementId) -> MethodRouter<Shared<L>> {
     get(async move |State(app): State<Shared<L>>| {
-        let waited = app.admit(app.lane.delay(statement)).await;
-        waited.map_or_else(
-            |failure| app.fail(failure),
-            |delay| answer(JSON, delay.encode()),
-        )
+        let waited = wait(&app, statement).await;
+        waited.map_or_else(|failure| app.fail(failure), |body| answer(JSON, body))
     })
+}
+
+async fn wait<L: Lane>(app: &App<L>, statement: StatementId) -> Result<Bytes, Failure> {
+    let mut laps = app.timings.start();
+    let place = app.admission.admit()?;
+    laps.admitted();
+    let asked = app.lane.delay(statement, &mut laps);
+    let delay = app.at_the_database(place, asked).await?;
+    laps.handed_over();
+    let body = delay.encode();
+    app.timings.record(laps);
+    Ok(body)
 }
 
 /// Ids start at 1, as the definitions' ranges do.

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use front::{
-    CONNECT_TIMEOUT, Config, Failure, Kind, Lane, OpenError, PoolUse, Profile, StatementId,
+    CONNECT_TIMEOUT, Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile, StatementId,
     no_answer,
 };
 use r2d2::{Builder, Pool, PooledConnection};
@@ -50,13 +50,18 @@ impl Lane for R2d2 {
         })
     }
 
-    async fn item(&self, statement: StatementId, id: i32) -> Result<Option<Item>, Failure> {
-        self.on_a_thread(move |connection| connection.item(statement, id))
+    async fn item(
+        &self,
+        statement: StatementId,
+        id: i32,
+        laps: &mut Laps,
+    ) -> Result<Option<Item>, Failure> {
+        self.on_a_thread(laps, move |connection| connection.item(statement, id))
             .await
     }
 
-    async fn delay(&self, statement: StatementId) -> Result<Delay, Failure> {
-        self.on_a_thread(move |connection| connection.delay(statement))
+    async fn delay(&self, statement: StatementId, laps: &mut Laps) -> Result<Delay, Failure> {
+        self.on_a_thread(laps, move |connection| connection.delay(statement))
             .await
     }
 
@@ -96,6 +101,7 @@ impl R2d2 {
     /// and only then gives back first the connection, then the permit.
     async fn on_a_thread<T: Send + 'static>(
         &self,
+        laps: &mut Laps,
         job: impl FnOnce(&mut Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let deadline = Instant::now() + self.queue_wait;
@@ -104,14 +110,21 @@ impl R2d2 {
             return Err(Failure::NoConnection);
         };
         let pool = self.pool.clone().ok_or(Failure::NoConnection)?;
+        let mut told = *laps;
         let done = spawn_blocking(move || {
             let _permit = permit;
             let wait = deadline.saturating_duration_since(Instant::now());
             let mut connection = pool.get_timeout(wait).map_err(|_| Failure::NoConnection)?;
-            job(&mut connection)
+            told.connected();
+            let answer = job(&mut connection)?;
+            told.decoded();
+            Ok((answer, told))
         });
-        done.await
-            .unwrap_or_else(|error| Err(Failure::Database(error.into())))
+        let (answer, told) = done
+            .await
+            .unwrap_or_else(|error| Err(Failure::Database(error.into())))?;
+        *laps = told;
+        Ok(answer)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Opening the pool, and one statement a request on a connection of it.
 
 use front::{
-    CONNECT_TIMEOUT, Cause, Config, Failure, Kind, Lane, OpenError, PoolUse, Profile, StatementId,
-    no_answer,
+    CONNECT_TIMEOUT, Cause, Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile,
+    StatementId, no_answer,
 };
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgRow};
 use sqlx::{
@@ -43,20 +43,34 @@ impl Lane for Sqlx {
         Ok(Sqlx { pool, statements })
     }
 
-    async fn item(&self, statement: StatementId, id: i32) -> Result<Option<Item>, Failure> {
+    async fn item(
+        &self,
+        statement: StatementId,
+        id: i32,
+        laps: &mut Laps,
+    ) -> Result<Option<Item>, Failure> {
+        let mut connection = self.pool.acquire().await.map_err(failure)?;
+        laps.connected();
         let query = sqlx::query(self.sql(statement)).bind(id);
-        let row = query.fetch_optional(&self.pool).await.map_err(failure)?;
-        row.map(|row| item(&row)).transpose().map_err(failure)
+        let row = query.fetch_optional(&mut *connection).await;
+        // As the pool itself would: the connection goes back before its row is decoded.
+        drop(connection);
+        let row = row.map_err(failure)?;
+        let item = row.map(|row| item(&row)).transpose().map_err(failure)?;
+        laps.decoded();
+        Ok(item)
     }
 
-    async fn delay(&self, statement: StatementId) -> Result<Delay, Failure> {
-        let row = sqlx::query(self.sql(statement))
-            .fetch_one(&self.pool)
-            .await
-            .map_err(failure)?;
-        Ok(Delay {
-            waited_ms: row.try_get(0).map_err(failure)?,
-        })
+    async fn delay(&self, statement: StatementId, laps: &mut Laps) -> Result<Delay, Failure> {
+        let mut connection = self.pool.acquire().await.map_err(failure)?;
+        laps.connected();
+        let query = sqlx::query(self.sql(statement));
+        let row = query.fetch_one(&mut *connection).await;
+        drop(connection);
+        let row = row.map_err(failure)?;
+        let waited_ms = row.try_get(0).map_err(failure)?;
+        laps.decoded();
+        Ok(Delay { waited_ms })
     }
 
     fn pool_use(&self) -> PoolUse {

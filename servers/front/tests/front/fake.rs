@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use clap::Parser;
-use front::{Config, Failure, Kind, Lane, OpenError, PoolUse, Profile, StartError, StatementId};
+use front::{
+    Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile, StartError, StatementId,
+};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -75,7 +77,14 @@ impl Lane for Fake {
         Ok(Fake { control })
     }
 
-    async fn item(&self, _statement: StatementId, id: i32) -> Result<Option<Item>, Failure> {
+    async fn item(
+        &self,
+        _statement: StatementId,
+        id: i32,
+        laps: &mut Laps,
+    ) -> Result<Option<Item>, Failure> {
+        laps.connected();
+        laps.decoded();
         match id {
             ABSENT => Ok(None),
             CONFLICT => Err(Failure::from_sqlstate("40001", DRIVER_TEXT)),
@@ -87,9 +96,11 @@ impl Lane for Fake {
         }
     }
 
-    async fn delay(&self, _statement: StatementId) -> Result<Delay, Failure> {
+    async fn delay(&self, _statement: StatementId, laps: &mut Laps) -> Result<Delay, Failure> {
+        laps.connected();
         self.control.begun.fetch_add(1, Ordering::Relaxed);
         self.control.delays.acquire().await.unwrap().forget();
+        laps.decoded();
         Ok(Delay { waited_ms: 10 })
     }
 

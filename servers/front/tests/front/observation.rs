@@ -22,6 +22,7 @@ async fn about_tells_what_the_server_is() {
         ("lane", "fake"),
         ("kind", "blocking"),
         ("profile", "defaults"),
+        ("timings", "on"),
     ];
     for (key, value) in told {
         assert_eq!(about[key], value);
@@ -117,4 +118,39 @@ async fn usage_shows_cpu_time_that_grows_with_work() {
         assert!(after["rss_bytes"].as_u64().unwrap() > 1 << 20);
         assert!(after["threads"].as_u64().unwrap() >= 1);
     }
+}
+
+#[tokio::test]
+async fn usage_tells_the_stages_of_successful_requests_alone() {
+    let server = Server::start(&[]).await;
+    let mut client = server.client().await;
+    for id in [1, 2, 3, 0, ABSENT, NO_CONNECTION, DATABASE] {
+        client.get(&format!("/point-read/{id}")).await;
+    }
+    client.get("/hello").await;
+    let usage = client.get("/usage").await.json();
+    for stage in [
+        "admission",
+        "connection",
+        "database",
+        "handover",
+        "encoding",
+    ] {
+        let told = &usage["timings"][stage];
+        assert_eq!(told["count"], 3, "{stage}");
+        let buckets = told["buckets"].as_array().unwrap();
+        let counted: u64 = buckets.iter().filter_map(|bucket| bucket[1].as_u64()).sum();
+        assert_eq!(counted, 3, "{stage}");
+        assert!(told["sum_ns"].is_u64(), "{stage}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_timed_when_the_timings_are_off() {
+    let server = Server::start(&["--timings", "off"]).await;
+    let mut client = server.client().await;
+    assert_eq!(client.get("/point-read/1").await.status, 200);
+    let usage = client.get("/usage").await.json();
+    assert_eq!(usage.get("timings"), Some(&serde_json::Value::Null));
+    assert_eq!(client.get("/about").await.json()["timings"], "off");
 }

@@ -62,7 +62,7 @@ fn assert_refused(output: &Output, status: i32, words: &[&str]) {
 
 #[test]
 fn unusable_flags_are_one_line_and_status_2() {
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["--pool", "0"], "--pool"),
         (&["--pool", "many"], "--pool"),
         (&["--threads", "0"], "--threads"),
@@ -70,6 +70,7 @@ fn unusable_flags_are_one_line_and_status_2() {
         (&["--queue-wait", "5"], "250ms"),
         (&["--statement-timeout", "0s"], "250ms"),
         (&["--profile", "fast"], "parity"),
+        (&["--timings", "maybe"], "off"),
         (&["--pol", "1"], "--pol"),
     ];
     for (flags, word) in cases {
