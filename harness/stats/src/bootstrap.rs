@@ -28,6 +28,11 @@ pub fn bootstrap_t(values: &[f64], seed: u64) -> Option<Interval> {
             pivots.push((resampled.mean - observed.mean) / resampled.standard_error);
         }
     }
+    Some(of_pivots(pivots, observed.mean, observed.standard_error))
+}
+
+/// The interval of an estimate from the studentised deviations `t*` of its resamples.
+pub(crate) fn of_pivots(mut pivots: Vec<f64>, estimate: f64, standard_error: f64) -> Interval {
     pivots.sort_by(f64::total_cmp);
     // The k-th lowest and the k-th highest, so that the interval of the negated values is the negated interval.
     let tail = ((pivots.len() + 1) as f64 * 0.025) as usize;
@@ -38,10 +43,10 @@ pub fn bootstrap_t(values: &[f64], seed: u64) -> Option<Interval> {
         .nth(tail.max(1) - 1)
         .copied()
         .unwrap_or(0.0);
-    Some(Interval {
-        low: observed.mean - highest * observed.standard_error,
-        high: observed.mean - lowest * observed.standard_error,
-    })
+    Interval {
+        low: estimate - highest * standard_error,
+        high: estimate - lowest * standard_error,
+    }
 }
 
 #[cfg(test)]

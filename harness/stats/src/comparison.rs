@@ -5,12 +5,13 @@ use crate::holm::holm;
 use crate::interval::Interval;
 use crate::mean::Mean;
 use crate::noise::NoiseFloor;
-use crate::wilcoxon::{SignedRank, hodges_lehmann};
+use crate::welch::{Difference, bootstrap_t_of_difference};
+use crate::wilcoxon::{SignedRank, hodges_lehmann, hodges_lehmann_shift};
 
 /// Ratios up to 3 % in either direction make no difference to a user.
 const EQUIVALENT_WITHIN: f64 = 1.03;
 
-/// The family-wise error rate of the secondary metrics.
+/// The family-wise error rate of questions that are asked together.
 const SIGNIFICANCE: f64 = 0.05;
 
 /// `ln(a / b)` of one block. `None` unless both are finite and above 0: a ratio needs two measured values.
@@ -22,17 +23,20 @@ pub fn log_ratio(a: f64, b: f64) -> Option<f64> {
 /// What the blocks say about the ratio of server a to server b in one metric. All figures are ratios, not logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Comparison {
+    /// Of the smaller sample, where the blocks are not paired.
     pub blocks: usize,
-    /// The geometric mean of the blocks' ratios.
+    /// The geometric mean of the blocks' ratios; the ratio of the geometric means is the same.
     pub ratio: f64,
-    /// Student's t on the logarithms: `exp(mean d +- t(0.975, n - 1) s / sqrt(n))`, 95 %.
+    /// Student's t on the logarithms: `exp(mean d +- t(0.975, n - 1) s / sqrt(n))`, 95 %. Welch's t where the blocks are
+    /// not paired.
     pub interval: Interval,
     /// The bootstrap-t over blocks, 95 %.
     pub bootstrap: Interval,
-    /// Student's t, two-sided, of the hypothesis that the ratio is 1.
+    /// Student's t or Welch's, two-sided, of the hypothesis that the ratio is 1.
     pub p_value: f64,
-    /// Wilcoxon's signed-rank test of the same hypothesis: a check of the others, never part of a verdict.
-    pub signed_rank: SignedRank,
+    /// Wilcoxon's signed-rank test of the same hypothesis: a check of the others, never part of a verdict. `None`
+    /// where the blocks are not paired.
+    pub signed_rank: Option<SignedRank>,
     /// The Hodges-Lehmann estimate of the ratio: likewise.
     pub hodges_lehmann: f64,
 }
@@ -48,8 +52,23 @@ impl Comparison {
             interval: mean.interval_95().exp(),
             bootstrap: bootstrap_t(log_ratios, seed)?.exp(),
             p_value: mean.p_value(),
-            signed_rank: SignedRank::of(log_ratios)?,
+            signed_rank: Some(SignedRank::of(log_ratios)?),
             hodges_lehmann: hodges_lehmann(log_ratios)?.exp(),
+        })
+    }
+
+    /// From the figures of two servers that were not measured side by side, as logarithms: `ln a` of each block of the
+    /// one, `ln b` of each of the other. `None` as [`Comparison::of`].
+    pub fn unpaired(logs_of_a: &[f64], logs_of_b: &[f64], seed: u64) -> Option<Comparison> {
+        let difference = Difference::of(logs_of_a, logs_of_b)?;
+        Some(Comparison {
+            blocks: logs_of_a.len().min(logs_of_b.len()),
+            ratio: difference.difference.exp(),
+            interval: difference.interval_95().exp(),
+            bootstrap: bootstrap_t_of_difference(logs_of_a, logs_of_b, seed)?.exp(),
+            p_value: difference.p_value(),
+            signed_rank: None,
+            hodges_lehmann: hodges_lehmann_shift(logs_of_a, logs_of_b)?.exp(),
         })
     }
 
@@ -90,7 +109,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// The verdict on the one metric named beforehand. Swapping the servers swaps faster and slower.
+    /// The verdict on a single question that was named beforehand. Swapping the servers swaps faster and slower.
     pub fn verdict(&self) -> Verdict {
         let interval = self.comparison.interval;
         let floor = self.noise_floor.ratio();
@@ -114,16 +133,16 @@ impl Question {
     }
 }
 
-/// A secondary metric's verdict, with the p-value that Holm's adjustment leaves.
+/// The verdict on one of several questions, with the p-value that Holm's adjustment leaves.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SecondaryVerdict {
+pub struct FamilyVerdict {
     pub adjusted_p_value: f64,
     pub verdict: Verdict,
 }
 
-/// The verdicts on all secondary metrics of one rung together, in the order given: a difference counts only if it
-/// also survives Holm's adjustment over all of them.
-pub fn secondary_verdicts(questions: &[Question]) -> Vec<SecondaryVerdict> {
+/// The verdicts on questions that are asked together, such as all secondary metrics of one rung, in the order given: a
+/// difference counts only if it also survives Holm's adjustment over all of them.
+pub fn family_verdicts(questions: &[Question]) -> Vec<FamilyVerdict> {
     let p_values: Vec<f64> = questions
         .iter()
         .map(|question| question.comparison.p_value)
@@ -140,7 +159,7 @@ pub fn secondary_verdicts(questions: &[Question]) -> Vec<SecondaryVerdict> {
                 }
                 verdict => verdict,
             };
-            SecondaryVerdict {
+            FamilyVerdict {
                 adjusted_p_value,
                 verdict,
             }
@@ -161,10 +180,7 @@ mod tests {
                 interval,
                 bootstrap: interval,
                 p_value: 0.01,
-                signed_rank: SignedRank {
-                    statistic: 0.0,
-                    p_value: 0.01,
-                },
+                signed_rank: None,
                 hodges_lehmann: 1.0,
             },
             better: Better::Higher,
@@ -230,19 +246,19 @@ mod tests {
     }
 
     #[test]
-    fn a_secondary_difference_has_to_survive_the_adjustment() {
+    fn a_difference_among_several_has_to_survive_the_adjustment() {
         let with_p = |p_value| {
             let mut question = question(1.02, 1.08);
             question.comparison.p_value = p_value;
             question
         };
-        let verdicts = secondary_verdicts(&[with_p(0.03), with_p(0.001), question(0.98, 1.02)]);
-        let names: Vec<Verdict> = verdicts.iter().map(|secondary| secondary.verdict).collect();
+        let verdicts = family_verdicts(&[with_p(0.03), with_p(0.001), question(0.98, 1.02)]);
+        let names: Vec<Verdict> = verdicts.iter().map(|judged| judged.verdict).collect();
         assert_eq!(
             names,
             [Verdict::Faster, Verdict::Faster, Verdict::Equivalent]
         );
-        let verdicts = secondary_verdicts(&[with_p(0.03), with_p(0.04)]);
+        let verdicts = family_verdicts(&[with_p(0.03), with_p(0.04)]);
         assert_eq!(verdicts[0].verdict, Verdict::Inconclusive);
         assert!((verdicts[0].adjusted_p_value - 0.06).abs() < 1e-12);
     }

@@ -17,12 +17,13 @@ mod steady;
 mod stopping;
 mod summary;
 mod usl;
+mod welch;
 mod wilcoxon;
 
 pub use bootstrap::{RESAMPLES, bootstrap_t};
 pub use capacity::{Capacity, CapacitySearch, Miss, Probe, RateOutcome, SearchedRates};
 pub use comparison::{
-    Better, Comparison, Question, SecondaryVerdict, Verdict, log_ratio, secondary_verdicts,
+    Better, Comparison, FamilyVerdict, Question, Verdict, family_verdicts, log_ratio,
 };
 pub use firmness::{Firmness, firmness};
 pub use holm::holm;
@@ -37,4 +38,5 @@ pub use steady::{Course, Segment, SteadyState, steady_state};
 pub use stopping::{LOOKS, NextStep, Watched, WatchedRatio, next_step};
 pub use summary::{Spread, median};
 pub use usl::{Parameter, Rung, UslFit, UslRefusal};
-pub use wilcoxon::{SignedRank, hodges_lehmann};
+pub use welch::Difference;
+pub use wilcoxon::{SignedRank, hodges_lehmann, hodges_lehmann_shift};

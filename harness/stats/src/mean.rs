@@ -35,7 +35,7 @@ impl Mean {
 
     /// Half the width of the two-sided 95 % interval: `t(0.975, n - 1) * s / sqrt(n)`.
     pub fn half_width_95(&self) -> f64 {
-        student_quantile(0.975, self.count.saturating_sub(1)) * self.standard_error
+        student_quantile(0.975, self.degrees()) * self.standard_error
     }
 
     /// The two-sided 95 % interval of the mean.
@@ -49,30 +49,39 @@ impl Mean {
 
     /// The one-sided 95 % upper bound of the mean: `mean + t(0.95, n - 1) * s / sqrt(n)`.
     pub fn upper_bound_95(&self) -> f64 {
-        self.mean + student_quantile(0.95, self.count.saturating_sub(1)) * self.standard_error
+        self.mean + student_quantile(0.95, self.degrees()) * self.standard_error
     }
 
     /// The two-sided p-value of the hypothesis that the mean is 0.
     pub fn p_value(&self) -> f64 {
-        if self.mean == 0.0 {
-            return 1.0;
-        }
-        if self.standard_error == 0.0 {
-            return 0.0;
-        }
-        let t = (self.mean / self.standard_error).abs();
-        student(self.count.saturating_sub(1)).map_or(1.0, |student| 2.0 * student.sf(t))
+        two_sided_p_value(self.mean, self.standard_error, self.degrees())
+    }
+
+    fn degrees(&self) -> f64 {
+        self.count.saturating_sub(1) as f64
     }
 }
 
 /// The quantile `probability` of Student's t with `degrees` of freedom, relative error below 1e-12 up to 1,000 degrees
 /// and below 1e-5 up to 100,000. Infinite with no degree of freedom: nothing is known.
-pub(crate) fn student_quantile(probability: f64, degrees: usize) -> f64 {
+pub(crate) fn student_quantile(probability: f64, degrees: f64) -> f64 {
     student(degrees).map_or(f64::INFINITY, |student| student.inverse_cdf(probability))
 }
 
-fn student(degrees: usize) -> Option<StudentsT> {
-    StudentsT::new(0.0, 1.0, degrees as f64).ok()
+/// The two-sided p-value of the hypothesis that what was estimated as `estimate` is 0.
+pub(crate) fn two_sided_p_value(estimate: f64, standard_error: f64, degrees: f64) -> f64 {
+    if estimate == 0.0 {
+        return 1.0;
+    }
+    if standard_error == 0.0 {
+        return 0.0;
+    }
+    let t = (estimate / standard_error).abs();
+    student(degrees).map_or(1.0, |student| 2.0 * student.sf(t))
+}
+
+fn student(degrees: f64) -> Option<StudentsT> {
+    StudentsT::new(0.0, 1.0, degrees).ok()
 }
 
 #[cfg(test)]
@@ -103,6 +112,6 @@ mod tests {
 
     #[test]
     fn nothing_is_known_with_no_degree_of_freedom() {
-        assert_eq!(student_quantile(0.975, 0), f64::INFINITY);
+        assert_eq!(student_quantile(0.975, 0.0), f64::INFINITY);
     }
 }

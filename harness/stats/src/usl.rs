@@ -185,7 +185,8 @@ impl Line {
         let variance = self.squares / degrees as f64;
         let spread = |gradient: [f64; 3]| {
             let carried = self.inverse.map(|row| dot(&row, &gradient));
-            student_quantile(0.975, degrees) * (variance * dot(&carried, &gradient)).max(0.0).sqrt()
+            student_quantile(0.975, degrees as f64)
+                * (variance * dot(&carried, &gradient)).max(0.0).sqrt()
         };
         let parameter = |value: f64, gradient| {
             let half_width = spread(gradient);

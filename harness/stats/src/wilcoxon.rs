@@ -108,6 +108,16 @@ pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
     median(&means)
 }
 
+/// The Hodges-Lehmann estimate of how far `a` lies above `b`: the median of the differences of all pairs. `None` where
+/// a sample is empty, or a value is not finite.
+pub fn hodges_lehmann_shift(a: &[f64], b: &[f64]) -> Option<f64> {
+    if !a.iter().chain(b).all(|value| value.is_finite()) {
+        return None;
+    }
+    let differences = a.iter().flat_map(|a| b.iter().map(move |b| a - b));
+    median(&differences.collect::<Vec<_>>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,5 +146,15 @@ mod tests {
         let moved = hodges_lehmann(&wild).unwrap() - hodges_lehmann(&tame).unwrap();
         assert!(moved.abs() < 0.001, "{moved}");
         assert_eq!(hodges_lehmann(&[]), None);
+    }
+
+    #[test]
+    fn the_shift_of_two_samples_is_the_middle_of_all_differences() {
+        assert_eq!(
+            hodges_lehmann_shift(&[5.0, 6.0, 70.0], &[1.0, 2.0]),
+            Some(4.5)
+        );
+        assert_eq!(hodges_lehmann_shift(&[], &[1.0]), None);
+        assert_eq!(hodges_lehmann_shift(&[f64::NAN], &[1.0]), None);
     }
 }

@@ -1,4 +1,5 @@
-//! Agreement with R 4.2.2 to 1e-9. The values were printed by tests/fixtures/reference.R.
+//! Agreement with R 4.2.2 to 1e-9. The values were printed by tests/fixtures/reference.R; those of Welch's
+//! t by tests/fixtures/welch.py with SciPy 1.17.1, to the same digits.
 
 #![allow(
     clippy::excessive_precision,
@@ -6,7 +7,8 @@
 )]
 
 use stats::{
-    Comparison, Mean, NoiseFloor, Rung, SignedRank, UslFit, hodges_lehmann, holm, outliers,
+    Comparison, Difference, Mean, NoiseFloor, Rung, SignedRank, UslFit, hodges_lehmann, holm,
+    outliers,
 };
 
 const THREE: [f64; 3] = [0.0213, -0.0071, 0.0158];
@@ -103,6 +105,53 @@ fn a_comparison_is_the_t_test_of_log_ratios_carried_back_to_ratios() {
         "high",
     );
     assert_close(comparison.p_value, 0.039849927877400111, "p-value");
+}
+
+#[test]
+fn differences_of_unpaired_samples_agree_with_welch() {
+    let thirty = thirty();
+    for (a, b, [degrees, low, high, p_value]) in [
+        (
+            TEN.as_slice(),
+            SKEWED.as_slice(),
+            [
+                12.805798531441038,
+                -0.05140190733877148,
+                0.006368574005438141,
+                0.11586234678198755,
+            ],
+        ),
+        (
+            &THREE,
+            &thirty,
+            [
+                2.3941478163676977,
+                -0.027759484352590964,
+                0.039386083877561616,
+                0.5786098390978772,
+            ],
+        ),
+        (
+            &SKEWED,
+            &THREE,
+            [
+                10.838598971679838,
+                -0.012750014796760537,
+                0.05558334813009387,
+                0.1947441325708883,
+            ],
+        ),
+    ] {
+        let difference = Difference::of(a, b).unwrap();
+        assert_close(difference.degrees, degrees, "degrees");
+        assert_close(difference.interval_95().low, low, "low");
+        assert_close(difference.interval_95().high, high, "high");
+        assert_close(difference.p_value(), p_value, "p-value");
+        let comparison = Comparison::unpaired(a, b, 1).unwrap();
+        assert_eq!(comparison.blocks, a.len().min(b.len()));
+        assert_close(comparison.interval.low, low.exp(), "ratio's low");
+        assert_close(comparison.p_value, p_value, "ratio's p-value");
+    }
 }
 
 #[test]
