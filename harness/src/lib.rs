@@ -32,4 +32,5 @@ pub mod signals;
 pub mod subject;
 pub mod table;
 pub mod trial;
+pub mod verdicts;
 pub mod verify;

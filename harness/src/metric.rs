@@ -20,6 +20,15 @@ pub enum Metric {
 }
 
 impl Metric {
+    pub const ALL: [Metric; 6] = [
+        Metric::Throughput,
+        Metric::P50,
+        Metric::P90,
+        Metric::P99,
+        Metric::P999,
+        Metric::CpuPerRequest,
+    ];
+
     /// The one that is named beforehand: how much in a closed loop, how late in an open one.
     pub fn primary(rung: Rung) -> Metric {
         if rung.is_open() {
@@ -32,7 +41,12 @@ impl Metric {
     /// The others. In an open loop the throughput is given, not measured.
     pub fn secondary(rung: Rung) -> &'static [Metric] {
         if rung.is_open() {
-            &[Metric::P50, Metric::P90, Metric::P999, Metric::CpuPerRequest]
+            &[
+                Metric::P50,
+                Metric::P90,
+                Metric::P999,
+                Metric::CpuPerRequest,
+            ]
         } else {
             &[
                 Metric::P50,
