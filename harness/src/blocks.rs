@@ -238,3 +238,190 @@ pub fn by_subject<'a>(trials: &[&'a Trial]) -> Vec<Vec<&'a Trial>> {
     }
     groups
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const SERVERS: [&str; 2] = ["deadpool", "sqlx"];
+
+    fn plan(rungs: &[usize], blocks: usize, most_blocks: usize) -> Plan {
+        let rungs: Vec<_> = rungs
+            .iter()
+            .map(|connections| json!({ "loop": "closed", "connections": connections }))
+            .collect();
+        let plan = json!({
+            "ladders": [{ "workload": "point-read", "rungs": rungs }],
+            "servers": SERVERS, "profiles": ["parity"], "preset": "snapshot", "pool": 16, "threads": null,
+            "blocks": blocks, "most_blocks": most_blocks, "warmup_seconds": 1.0, "window_seconds": 3.0,
+            "poisson": false, "seed": 7, "shares": [], "open_connections": 64,
+            "cpus": { "generator": [1], "server": [0], "database": [0], "note": "" },
+        });
+        serde_json::from_value(plan).unwrap()
+    }
+
+    fn trial(plan: &Plan, block: &Block, position: usize, rate: f64, verdict: Verdict) -> Trial {
+        let latency =
+            json!({ "p50": 1, "p90": 1, "p99": 1_000_000, "p99_9": 1, "max": 1, "mean": 1.0 });
+        let counts = load::Counts {
+            scheduled: 100_000,
+            correct: 100_000,
+            ..load::Counts::default()
+        };
+        let trial = json!({
+            "workload": "point-read", "server": SERVERS[block.order[position]], "profile": "parity",
+            "rung": plan.ladders[0].rungs[block.rung], "block": block.block, "attempt": block.attempt,
+            "position": position, "started_at": "", "verdict": verdict, "checks": [],
+            "window": {
+                "seconds": 3.0, "requests_per_second": rate, "response_ns": latency, "service_ns": latency,
+                "counts": counts, "errors": [], "generator_cpu_seconds": 0.1, "transactions_per_request": 1.0,
+                "server": { "cpu_seconds": 1.0, "threads": 2, "rss_bytes": 1, "voluntary_switches": 1,
+                    "involuntary_switches": 1 },
+            },
+        });
+        serde_json::from_value(trial).unwrap()
+    }
+
+    /// Runs a campaign with made-up figures to its end, or until it has `most` trials.
+    fn run(
+        plan: &Plan,
+        trials: &mut Vec<Trial>,
+        most: usize,
+        figure: impl Fn(&Block, usize) -> (f64, Verdict),
+    ) {
+        let served = [SERVERS.len()];
+        while let Some(block) = (Course {
+            plan,
+            served: &served,
+            trials,
+        })
+        .next()
+        {
+            for position in 0..SERVERS.len() {
+                if trials.len() == most {
+                    return;
+                }
+                let (rate, verdict) = figure(&block, block.order[position]);
+                trials.push(trial(plan, &block, position, rate, verdict));
+            }
+        }
+    }
+
+    fn valid(block: &Block, server: usize) -> (f64, Verdict) {
+        let rate = 1_000.0 + (block.block * 7 % 5) as f64 + 50.0 * server as f64;
+        (rate, Verdict::Valid)
+    }
+
+    fn sequence(trials: &[Trial]) -> Vec<(Rung, usize, String, f64)> {
+        counting(trials)
+            .map(|trial| {
+                let rate = trial.window.as_ref().unwrap().requests_per_second;
+                (trial.rung, trial.block, trial.server.clone(), rate)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_rung_gets_its_blocks_in_rounds_and_each_server_is_first_as_often() {
+        let plan = plan(&[1, 8, 32], 4, 4);
+        let mut trials = Vec::new();
+        run(&plan, &mut trials, usize::MAX, valid);
+        assert_eq!(trials.len(), 3 * 4 * 2);
+        let rounds: Vec<usize> = trials.iter().map(|trial| trial.block).collect();
+        assert!(rounds.is_sorted());
+        for rung in &plan.ladders[0].rungs {
+            let first = trials.iter().filter(|trial| {
+                trial.rung == *rung && trial.position == 0 && trial.server == "sqlx"
+            });
+            assert_eq!(first.count(), 2, "{rung}");
+        }
+        let orders: Vec<Vec<Rung>> = (0..4)
+            .map(|block| {
+                let of_block = trials
+                    .iter()
+                    .filter(|trial| trial.block == block && trial.position == 0);
+                of_block.map(|trial| trial.rung).collect()
+            })
+            .collect();
+        assert!(orders.iter().any(|order| *order != orders[0]), "{orders:?}");
+    }
+
+    #[test]
+    fn a_campaign_interrupted_anywhere_ends_as_if_it_had_not_been() {
+        let plan = plan(&[8, 32], 10, 30);
+        let mut whole = Vec::new();
+        run(&plan, &mut whole, usize::MAX, valid);
+        for interrupted_after in 1..whole.len() {
+            let mut trials = Vec::new();
+            run(&plan, &mut trials, interrupted_after, valid);
+            run(&plan, &mut trials, usize::MAX, valid);
+            assert_eq!(sequence(&trials), sequence(&whole), "{interrupted_after}");
+        }
+    }
+
+    #[test]
+    fn an_invalid_block_is_run_again_whole_and_its_trials_stay_on_record() {
+        let plan = plan(&[8], 5, 5);
+        let mut trials = Vec::new();
+        run(&plan, &mut trials, usize::MAX, |block, server| {
+            let invalid = block.block == 2 && block.attempt == 0 && server == 1;
+            let verdict = if invalid {
+                Verdict::Invalid
+            } else {
+                Verdict::Valid
+            };
+            (1_000.0, verdict)
+        });
+        assert_eq!(trials.len(), 12);
+        assert_eq!(counting(&trials).count(), 10);
+        assert!(counting(&trials).all(|trial| trial.verdict == Verdict::Valid));
+    }
+
+    #[test]
+    fn at_most_one_block_in_five_is_run_again() {
+        let plan = plan(&[8], 10, 10);
+        let mut trials = Vec::new();
+        let invalid = |_: &Block, _: usize| (1_000.0, Verdict::Invalid);
+        run(&plan, &mut trials, usize::MAX, invalid);
+        let course = Course {
+            plan: &plan,
+            served: &[2],
+            trials: &trials,
+        };
+        assert_eq!((course.reruns(), trials.len()), (2, 2 * 12));
+        assert_eq!(course.left(), 0);
+    }
+
+    #[test]
+    fn a_failed_trial_is_a_result_and_not_run_again() {
+        let plan = plan(&[8], 3, 3);
+        let mut trials = Vec::new();
+        let failed = |_: &Block, _: usize| (1_000.0, Verdict::Failed);
+        run(&plan, &mut trials, usize::MAX, failed);
+        assert_eq!(trials.len(), 6);
+    }
+
+    #[test]
+    fn a_rung_goes_on_until_it_is_precise_and_no_further_than_planned() {
+        let plan = plan(&[8, 32], 10, 30);
+        let mut trials = Vec::new();
+        // At 32 connections the two servers' ratio jumps by 20 % from block to block.
+        run(&plan, &mut trials, usize::MAX, |block, server| {
+            let jump = if block.rung == 1 && server == 1 {
+                200.0 * (block.block % 2) as f64
+            } else {
+                0.0
+            };
+            (1_000.0 + jump, Verdict::Valid)
+        });
+        let blocks = |connections| {
+            let of_rung = trials
+                .iter()
+                .filter(|trial| trial.rung.connections() == connections);
+            of_rung.count() / SERVERS.len()
+        };
+        assert_eq!((blocks(8), blocks(32)), (10, 30));
+    }
+}
