@@ -1,7 +1,7 @@
 -- One small web shop: people who sell items, talk about them, and have money on an account.
 --
--- Tables only. Keys and indexes are at the end of seed.sql: loading first and checking afterwards is several
--- times faster than the other way round.
+-- Tables only. Keys and indexes are in keys.sql: loading first and checking afterwards is several times faster than
+-- the other way round.
 
 CREATE SCHEMA shop;
 

@@ -1,7 +1,7 @@
 -- The shop's rows. The same bytes on every machine and every PostgreSQL from 14 on: everything follows from the
 -- row's id through md5, with no random(), no now(), no sorting of text and no time zone of the session.
 --
--- By hand: PGOPTIONS='-c lanebench.scale=1' psql -1 -f schema.sql -f seed.sql
+-- By hand: PGOPTIONS='-c lanebench.scale=1' psql -1 -f schema.sql -f seed.sql -f keys.sql
 
 -- How many rows a table gets: its size at scale 1, times the scale, at least one.
 CREATE FUNCTION pg_temp.rows(at_scale_one int4) RETURNS int4 LANGUAGE sql STABLE AS $$
@@ -89,20 +89,3 @@ INSERT INTO shop.fortunes (id, message) VALUES
     (10, 'It was fast on my machine, and that is where it stayed.'),
     (11, 'Cache nothing until you have measured something.'),
     (12, 'When the pool is full, even good swimmers stand in line.');
-
--- Keys and indexes after the rows: sorted once, checked once.
-ALTER TABLE shop.users    ADD CONSTRAINT users_pkey PRIMARY KEY (id),
-                          ADD CONSTRAINT users_email_key UNIQUE (email);
-ALTER TABLE shop.items    ADD CONSTRAINT items_pkey PRIMARY KEY (id);
-ALTER TABLE shop.comments ADD CONSTRAINT comments_pkey PRIMARY KEY (id);
-ALTER TABLE shop.accounts ADD CONSTRAINT accounts_pkey PRIMARY KEY (id);
-ALTER TABLE shop.fortunes ADD CONSTRAINT fortunes_pkey PRIMARY KEY (id);
-
-ALTER TABLE shop.items    ADD CONSTRAINT items_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES shop.users (id);
-ALTER TABLE shop.comments ADD CONSTRAINT comments_item_id_fkey FOREIGN KEY (item_id) REFERENCES shop.items (id),
-                          ADD CONSTRAINT comments_user_id_fkey FOREIGN KEY (user_id) REFERENCES shop.users (id);
-ALTER TABLE shop.accounts ADD CONSTRAINT accounts_user_id_fkey FOREIGN KEY (user_id) REFERENCES shop.users (id);
-
-CREATE INDEX items_owner_id_idx   ON shop.items (owner_id);
-CREATE INDEX comments_item_id_idx ON shop.comments (item_id);
-CREATE INDEX accounts_user_id_idx ON shop.accounts (user_id);

@@ -1,6 +1,7 @@
 //! What a run writes down: the plan, the environment, every trial. `campaign.json` is the record; everything that
 //! is printed or drawn is read from it.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use crate::cpus::CpuPlan;
 use crate::environment::Environment;
 use crate::generator::GeneratorRecord;
 use crate::inspection::Inspection;
+use crate::machine::Second;
 use crate::process::Profile;
 use crate::rung::Rung;
 
@@ -113,6 +115,8 @@ pub struct DatabaseRecord {
     pub scale: String,
     /// Hash of the seeded content.
     pub content: String,
+    /// How it is brought back to that before every trial.
+    pub between_trials: String,
     /// Why statements are not observed, where they are not.
     pub statements_unobserved: Option<String>,
 }
@@ -166,12 +170,15 @@ pub struct Window {
     /// CPU time of all of PostgreSQL's processes; absent where they cannot be seen.
     pub database_cpu_seconds: Option<f64>,
     pub database: Option<DatabaseUse>,
+    pub sessions: SessionUse,
     pub generator_cpu_seconds: f64,
     /// How long one statement holds its connection by its own account, where the workload says so.
     pub delay_ms: Option<f64>,
     /// Whole-life figures of the server, warm-up and verification included.
     pub statements_per_request: Option<f64>,
     pub transactions_per_request: f64,
+    /// The window second by second, by role.
+    pub series: Vec<Second>,
 }
 
 /// Nanoseconds.
@@ -206,6 +213,17 @@ impl DatabaseUse {
     pub fn mean_execution_ms(&self) -> Option<f64> {
         (self.calls > 0).then(|| self.execution_ms / self.calls as f64)
     }
+}
+
+/// What the lane's sessions in PostgreSQL were seen doing, sampled five times a second.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SessionUse {
+    pub samples: u32,
+    /// How many times a session was seen in a state (`idle`, `active`) or, while active, waiting for something
+    /// (`Timeout:PgSleep`): the names of `pg_stat_activity`.
+    pub doing: BTreeMap<String, u64>,
+    /// What watching cost, PostgreSQL's part of it not included.
+    pub sampler_cpu_seconds: f64,
 }
 
 /// The folder of one campaign. It is made for the first trial, so that a run that measures nothing leaves nothing.

@@ -11,6 +11,7 @@ mod facts;
 pub mod leftovers;
 pub mod seed;
 pub mod settings;
+pub mod settle;
 
 use std::fmt;
 use std::str::FromStr;

@@ -9,6 +9,7 @@ use clap::Args;
 use crate::campaign::DatabaseRecord;
 use crate::database::leftovers::RunFolder;
 use crate::database::seed::{self, Scale, Seeded};
+use crate::database::settle::Settler;
 use crate::database::{self, Choice, Database};
 use crate::monitor::Monitor;
 
@@ -38,6 +39,7 @@ pub struct Provisioned {
     pub database: Database,
     pub seeded: Seeded,
     pub monitor: Monitor,
+    pub settler: Settler,
     /// Where children are noted, for the next run to find should this one be killed.
     pub run_folder: Arc<RunFolder>,
 }
@@ -65,12 +67,24 @@ impl Provisioned {
             seeded.took.as_secs_f64()
         );
         let monitor = Monitor::connect(&database)?;
+        let settler = Settler::of(&database, args.scale)?;
         Ok(Provisioned {
             database,
             seeded,
             monitor,
+            settler,
             run_folder,
         })
+    }
+
+    /// Makes the database ready for a trial, once the server before it has left.
+    ///
+    /// # Errors
+    /// The database is lost, a session stays open, or an interruption.
+    pub fn settle(&mut self, stop: &AtomicBool) -> Result<()> {
+        self.monitor.wait_until_alone(stop)?;
+        self.settler.settle(stop)?;
+        Ok(())
     }
 
     /// What a campaign keeps of it.
@@ -86,6 +100,7 @@ impl Provisioned {
                 .collect(),
             scale: self.seeded.scale.to_string(),
             content: self.seeded.fingerprint.clone(),
+            between_trials: self.settler.describe(),
             statements_unobserved: self.monitor.unobserved().map(str::to_owned),
         }
     }

@@ -264,6 +264,7 @@ impl Session {
                 attempt: 0,
                 position: of_each.len(),
             };
+            self.provisioned.settle(stop)?;
             let mut bench = bench(&self.campaign.plan, &mut self.provisioned, stop);
             let trial = trial::run(&mut bench, subject, (workload, answers), place, None)?;
             let Some(window) = trial.window else {
@@ -335,6 +336,7 @@ impl Session {
         };
         let what = describe(workload, subject, place);
         progress.trial_starts(&what);
+        self.provisioned.settle(stop)?;
         let log = self.results.interval_log(&log_name(workload, subject, place))?;
         let mut bench = bench(plan, &mut self.provisioned, stop);
         let trial = trial::run(&mut bench, subject, (workload, answers), place, Some(&log))?;

@@ -4,10 +4,13 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use harness::database::Choice;
+use harness::database::leftovers::RunFolder;
 use harness::database::seed::{self, Scale, Seeded};
+use harness::database::settle::Settler;
+use harness::database::{Choice, open};
 use postgres::{Client, NoTls};
 use proptest::prelude::*;
 use support::{TestDatabase, say};
@@ -45,6 +48,34 @@ fn the_bytes_do_not_depend_on_the_settings_of_the_session() {
         FINGERPRINT_AT_A_HUNDREDTH
     );
     assert!(seed(&database.url, "0.01").unwrap().skipped);
+}
+
+#[test]
+fn between_trials_changed_rows_are_put_back_and_statements_keep_their_ids() {
+    let database = TestDatabase::fresh();
+    let scale: Scale = "0.01".parse().unwrap();
+    seed(&database.url, "0.01").unwrap();
+    let never = AtomicBool::new(false);
+    let folder = Arc::new(RunFolder::create().unwrap());
+    let opened = open(&Choice::Url(database.url.clone()), &folder, &never).unwrap();
+    let mut settler = Settler::of(&opened, scale).unwrap();
+    assert!(!settler.settle(&never).unwrap(), "nothing has changed yet");
+
+    let oid = "SELECT 'shop.accounts'::regclass::oid::int8";
+    let before: i64 = one(&mut database.client(), oid);
+    database
+        .client()
+        .batch_execute(
+            "UPDATE shop.accounts SET balance_cents = 0 WHERE id < 10; DELETE FROM shop.comments WHERE id = 7",
+        )
+        .unwrap();
+    assert!(settler.settle(&never).unwrap(), "the changes were not seen");
+    // An id is made of the tables' object ids among other things.
+    assert_eq!(one::<i64>(&mut database.client(), oid), before);
+    let again = seed(&database.url, "0.01").unwrap();
+    assert_eq!(again.fingerprint, FINGERPRINT_AT_A_HUNDREDTH);
+    assert!(again.skipped, "the rows had not been put back");
+    assert!(!settler.settle(&never).unwrap(), "nothing has changed since");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The shop's rows: made by the database itself from sql/schema.sql and sql/seed.sql, and made again only if they are
+//! The shop's rows: made by the database itself from sql/schema.sql, sql/seed.sql and sql/keys.sql, and made again only if they are
 //! not there already, byte for byte.
 //!
 //! The schema `shop` carries lanebench's mark, a comment with the hash of what made it and the fingerprint of what it
@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use postgres::error::SqlState;
-use postgres::{Client, GenericClient};
+use postgres::{Client, GenericClient, Transaction};
 
 use super::connection::{connect, describe, interruptible};
 
 const SCHEMA_SQL: &str = include_str!("../../../sql/schema.sql");
 const SEED_SQL: &str = include_str!("../../../sql/seed.sql");
+const KEYS_SQL: &str = include_str!("../../../sql/keys.sql");
 const TABLES: [&str; 5] = ["users", "items", "comments", "accounts", "fortunes"];
 /// Begins the mark.
 const MARK: &str = "Made by lanebench, which drops and remakes it at will.";
@@ -97,7 +98,7 @@ fn ensure_with(client: &mut Client, scale: Scale, started: Instant) -> Result<Se
          SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0",
     )?;
     client.execute("SELECT pg_advisory_lock($1)", &[&LOCK])?;
-    let source = md5(client, &format!("{scale}\n{SCHEMA_SQL}\n{SEED_SQL}"))?;
+    let source = md5(client, &format!("{scale}\n{SCHEMA_SQL}\n{SEED_SQL}\n{KEYS_SQL}"))?;
     let found = find(client)?;
     if let Found::Ours(mark) = &found
         && let Some(content) = content(client)?
@@ -114,7 +115,7 @@ fn ensure_with(client: &mut Client, scale: Scale, started: Instant) -> Result<Se
     load(client, scale, found != Found::Nothing)?;
     let content = content(client)?.context("the seed left a table out")?;
     Mark::complete(&source, &content.fingerprint).set(client)?;
-    settle(client)?;
+    checkpoint(client)?;
     Ok(content.seeded(scale, false, started))
 }
 
@@ -168,40 +169,62 @@ fn load(client: &mut Client, scale: Scale, replace: bool) -> Result<()> {
         remove(&mut transaction)?;
     }
     // In the same transaction as the rows, so that wal_level = minimal can leave them out of the log.
-    transaction.execute(
-        "SELECT set_config('lanebench.scale', $1, true)",
-        &[&scale.to_string()],
-    )?;
     transaction.batch_execute(SCHEMA_SQL).map_err(|error| match error.code() {
         Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
             anyhow::anyhow!("the role may not create the schema shop: GRANT CREATE ON DATABASE, or give another role")
         }
         _ => anyhow::Error::new(error).context("sql/schema.sql"),
     })?;
+    insert_rows(&mut transaction, scale)?;
     transaction
-        .batch_execute(SEED_SQL)
-        .context("sql/seed.sql")?;
+        .batch_execute(KEYS_SQL)
+        .context("sql/keys.sql")?;
     Mark::incomplete().set(&mut transaction)?;
     transaction.commit()?;
-    let tables = TABLES.map(|table| format!("shop.{table}")).join(", ");
+    vacuum(client)
+}
+
+/// Puts the rows back as they were seeded, in the tables that are there: their object ids stay, and with them the ids of
+/// the statements that name them.
+pub(crate) fn restore(client: &mut Client, scale: Scale) -> Result<()> {
+    let mut transaction = client.transaction()?;
+    transaction.batch_execute(&format!("TRUNCATE {}", tables()))?;
+    insert_rows(&mut transaction, scale)?;
+    transaction.commit()?;
+    vacuum(client)
+}
+
+fn insert_rows(transaction: &mut Transaction<'_>, scale: Scale) -> Result<()> {
+    transaction.execute(
+        "SELECT set_config('lanebench.scale', $1, true)",
+        &[&scale.to_string()],
+    )?;
+    transaction.batch_execute(SEED_SQL).context("sql/seed.sql")
+}
+
+fn vacuum(client: &mut Client) -> Result<()> {
     client
-        .batch_execute(&format!("VACUUM (FREEZE, ANALYZE) {tables}"))
+        .batch_execute(&format!("VACUUM (FREEZE, ANALYZE) {}", tables()))
         .context("the vacuum after the seed")
 }
 
-/// Writes out now what the server would otherwise write within a measured window, if the role may ask for that.
-fn settle(client: &mut Client) -> Result<()> {
+/// All of them, for a statement that takes a list.
+fn tables() -> String {
+    TABLES.map(|table| format!("shop.{table}")).join(", ")
+}
+
+/// Writes out now what the server would otherwise write within a measured window. `false`: the role may not ask for that.
+pub(crate) fn checkpoint(client: &mut Client) -> Result<bool> {
     match client.batch_execute("CHECKPOINT") {
-        Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Ok(()),
-        other => Ok(other?),
+        Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Ok(false),
+        other => Ok(other.map(|()| true)?),
     }
 }
 
 /// Drops what lanebench made and nothing else: whatever depends on it or lies beside it makes this fail.
 fn remove(client: &mut impl GenericClient) -> Result<()> {
-    let tables = TABLES.map(|table| format!("shop.{table}")).join(", ");
     let dropped = client
-        .batch_execute(&format!("DROP TABLE IF EXISTS {tables} RESTRICT"))
+        .batch_execute(&format!("DROP TABLE IF EXISTS {} RESTRICT", tables()))
         .and_then(|()| client.batch_execute("DROP SCHEMA shop RESTRICT"));
     match dropped {
         Err(error) if error.code() == Some(&SqlState::DEPENDENT_OBJECTS_STILL_EXIST) => {
