@@ -9,19 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use clap::ValueEnum;
-use deadpool_postgres::{Manager, Object, Pool, PoolError};
+use deadpool_postgres::{Manager, Object, Pool};
 use front::{Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile, StatementId};
 use tokio_postgres::{Error, NoTls, Row};
 use workloads::{Delay, Item};
 
 static FAULT: OnceLock<Fault> = OnceLock::new();
-
 /// `caches` answers one request of so many without asking the database.
 const CACHED_ONE_IN: u64 = 1_000;
 /// `reconnects` gives up a connection after so many requests.
 const REQUESTS_PER_CONNECTION: u64 = 200;
-/// `dies` serves so many requests.
-const REQUESTS_IN_A_LIFE: u64 = 2_000;
+/// `dies` serves so many requests: enough to pass the verification before the load.
+const REQUESTS_IN_A_LIFE: u64 = 3_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Fault {
@@ -39,7 +38,7 @@ enum Fault {
     Slow,
     /// Closes a connection every 200 requests, and opens another.
     Reconnects,
-    /// Is gone after 2,000 requests, those in flight unanswered.
+    /// Is gone after 3,000 requests, those in flight unanswered.
     Dies,
 }
 
@@ -158,10 +157,8 @@ impl Crooked {
         if self.fault == Fault::Pings {
             client.simple_query("").await.map_err(failure)?;
         }
-        let prepared = client
-            .prepare_cached(&self.statements[statement.index()])
-            .await;
-        let prepared = prepared.map_err(failure)?;
+        let sql = &self.statements[statement.index()];
+        let prepared = client.prepare_cached(sql).await.map_err(failure)?;
         let row = match id {
             Some(id) => client.query_opt(&prepared, &[&id]).await,
             None => client.query_opt(&prepared, &[]).await,
@@ -208,15 +205,15 @@ async fn open_whole(config: &Config, size: u32, statements: &[String]) -> Result
     let parsed = config.database_url.parse::<tokio_postgres::Config>();
     let mut postgres = parsed.map_err(|error| OpenError::Url(error.into()))?;
     postgres.application_name("lanebench-crooked");
-    let failed =
-        |opened, source: PoolError| OpenError::connection("--database-url", opened, size, source);
     let built = Pool::builder(Manager::new(postgres, NoTls))
         .max_size(size as usize)
         .build();
     let pool = built.map_err(|error| OpenError::Url(error.into()))?;
     let mut clients = Vec::new();
     for opened in 0..size {
-        let client = pool.get().await.map_err(|error| failed(opened, error))?;
+        let got = pool.get().await;
+        let refused = |error| OpenError::connection("--database-url", opened, size, error);
+        let client = got.map_err(refused)?;
         for sql in statements {
             let prepared = client.prepare_cached(sql).await;
             prepared.map_err(|source| OpenError::prepare(sql, source))?;
@@ -244,10 +241,7 @@ fn failure(error: Error) -> Failure {
 fn main() -> ExitCode {
     let named = env::var("CROOKED").unwrap_or_default();
     let Ok(fault) = Fault::from_str(&named, false) else {
-        eprintln!(
-            "CROOKED={named:?} is no fault; {:?} are",
-            Fault::value_variants()
-        );
+        eprintln!("CROOKED={named:?} is no fault that examples/crooked.rs knows");
         return ExitCode::from(2);
     };
     FAULT.get_or_init(|| fault);
