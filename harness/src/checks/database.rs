@@ -1,0 +1,490 @@
+//! What PostgreSQL saw: the lane's sessions, statements and transactions, and everybody else's.
+
+use std::time::Duration;
+
+use super::{Check, Code, Seen, Verdict, check, does_not_apply, not_observed};
+use crate::monitor::{Queries, Statements};
+use crate::sampler::Activity;
+
+/// Statements are timed by another clock than the window.
+const BUSY_TOLERANCE: f64 = 1.01;
+/// pg_sleep never sleeps less than it is asked to; the rest is for the difference between two clocks.
+const SHORTEST_OF_DELAY: f64 = 0.99;
+
+/// CKPT: checkpoints that began within the window. No workload writes so far, so one is always a disturbance.
+pub fn checkpoints(count: u64) -> Check {
+    let figure = format!("{count} checkpoints");
+    check(Code::Ckpt, count > 0, Verdict::Invalid, figure)
+}
+
+/// VACUUM: autovacuum workers, and sessions that vacuum or analyse, in any sample.
+pub fn vacuum(activity: &Activity) -> Check {
+    let found = in_words(&activity.maintenance);
+    if found.is_empty() {
+        return unseen(Code::Vacuum, activity).unwrap_or_else(|| {
+            let figure = format!("none in {} samples", activity.samples);
+            check(Code::Vacuum, false, Verdict::Invalid, figure)
+        });
+    }
+    check(Code::Vacuum, true, Verdict::Invalid, found)
+}
+
+/// FOREIGN: sessions that are neither the lane's nor the harness's own, in any sample.
+pub fn foreign(activity: &Activity) -> Check {
+    let found = in_words(&activity.foreign);
+    if found.is_empty() {
+        return unseen(Code::Foreign, activity).unwrap_or_else(|| {
+            let told = if activity.lane_told_by_port {
+                "the lane's told by their ports"
+            } else {
+                "all of the target database taken for the lane's"
+            };
+            let figure = format!("none in {} samples; {told}", activity.samples);
+            check(Code::Foreign, false, Verdict::Invalid, figure)
+        });
+    }
+    check(Code::Foreign, true, Verdict::Invalid, found)
+}
+
+/// Why samples cannot show that something was not there, if they cannot.
+fn unseen(code: Code, activity: &Activity) -> Option<Check> {
+    if let Some(failure) = &activity.failure {
+        return Some(not_observed(code, &failed(activity, failure)));
+    }
+    (activity.hidden > 0).then(|| {
+        let why = format!(
+            "PostgreSQL hides what {} sessions do from this role; grant it pg_read_all_stats",
+            activity.hidden
+        );
+        not_observed(code, &why)
+    })
+}
+
+fn failed(activity: &Activity, failure: &str) -> String {
+    format!("after {} samples: {failure}", activity.samples)
+}
+
+fn in_words(found: &std::collections::BTreeMap<String, u32>) -> String {
+    let found: Vec<String> = found
+        .iter()
+        .map(|(what, samples)| format!("{what} in {samples} samples"))
+        .collect();
+    found.join(", ")
+}
+
+/// POOL: as many sessions of the lane as the pool has connections in every sample, and none that was not in the first. For
+/// the parity profile: a library may open connections when it likes.
+pub fn pool(activity: &Activity, pool: usize) -> Check {
+    let seen = match activity.lane_sessions {
+        Some((fewest, most)) if fewest == most => fewest.to_string(),
+        Some((fewest, most)) => format!("{fewest} to {most}"),
+        None => {
+            return not_observed(
+                Code::Pool,
+                activity.failure.as_deref().unwrap_or("no sample"),
+            );
+        }
+    };
+    let differs = activity
+        .lane_sessions
+        .is_some_and(|seen| seen != (pool, pool));
+    let tripped = differs || !activity.opened.is_empty();
+    if let (Some(failure), false) = (&activity.failure, tripped) {
+        return not_observed(Code::Pool, &failed(activity, failure));
+    }
+    let figure = format!(
+        "{seen} sessions in {} samples, {} opened meanwhile; {pool} asked for",
+        activity.samples,
+        activity.opened.len()
+    );
+    check(Code::Pool, tripped, Verdict::Misconfigured, figure)
+}
+
+/// BUSY: how many statements ran at a time on average, from the time PostgreSQL spent in them between two readings that are
+/// `between` apart. A statement counts as a whole when it ends, so each connection may bring in one that began before.
+pub fn busy(statements: Seen<Statements>, between: Duration, pool: usize) -> Check {
+    let statements = match statements {
+        Ok(statements) => statements,
+        Err(why) => return not_observed(Code::Busy, &why),
+    };
+    let between_ms = between.as_secs_f64() * 1e3;
+    let busy = statements.execution_ms / between_ms;
+    let begun_before = pool as f64 * statements.mean_ms().unwrap_or(0.0) / between_ms;
+    let limit = BUSY_TOLERANCE * pool as f64 + begun_before;
+    let figure = format!("{busy:.3} statements at a time on average, at most {limit:.2}");
+    check(Code::Busy, busy > limit, Verdict::Misconfigured, figure)
+}
+
+/// What was asked for, and so how much PostgreSQL should have done.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// Right answers over the server's whole life.
+    pub answered: u64,
+    /// Requests that were sent and got no right answer. PostgreSQL may have done their work or not.
+    pub uncertain: u64,
+    pub per_request: u32,
+}
+
+impl Asked {
+    fn least(self) -> u64 {
+        self.answered * u64::from(self.per_request)
+    }
+
+    fn most(self) -> u64 {
+        (self.answered + self.uncertain) * u64::from(self.per_request)
+    }
+
+    fn in_words(self) -> String {
+        if self.uncertain == 0 {
+            format!("{} asked for", self.least())
+        } else {
+            format!("{} to {} asked for", self.least(), self.most())
+        }
+    }
+}
+
+/// QUERIES. `total` is everything over the server's whole life without what a start and a stop cost; `since_ready` is each
+/// query since the server was ready.
+///
+/// The workload's queries are those that were executed the same whole number of times for each request; they have to be all
+/// that was asked for, so one answer in a thousand without its query shows. METHOD compares rows per call between lanes. Here
+/// they are compared with the truth, which is stricter: a right answer is one row of each statement.
+pub fn queries(counted: Seen<(Statements, &Queries)>, asked: Asked) -> Check {
+    let (total, since_ready) = match counted {
+        Ok(counted) => counted,
+        Err(why) => return not_observed(Code::Queries, &why),
+    };
+    let expected = asked.least()..=asked.most();
+    let regular: u64 = since_ready
+        .calls()
+        .filter(|calls| asked.answered > 0 && calls % asked.answered == 0)
+        .sum();
+    let irregular = asked.uncertain == 0 && regular != asked.least();
+    let tripped = !expected.contains(&total.calls) || !expected.contains(&total.rows) || irregular;
+    let figure = format!(
+        "{} statements executed, {} rows, {}; {since_ready}",
+        total.calls,
+        total.rows,
+        asked.in_words()
+    );
+    check(Code::Queries, tripped, Verdict::Misconfigured, figure)
+}
+
+/// XACT: transactions may exceed what was asked for by 0.1 % and 20, since sessions commit a few of their own. For the parity
+/// profile: the pings of a library as it ships are no fault.
+pub fn transactions(commits: u64, asked: Asked) -> Check {
+    let most = asked.most();
+    let figure = format!("{commits} transactions committed, {}", asked.in_words());
+    let tripped = commits > most + most / 1000 + 20;
+    check(Code::Xact, tripped, Verdict::Misconfigured, figure)
+}
+
+/// How fast a window went.
+#[derive(Debug, Clone, Copy)]
+pub struct Throughput {
+    /// Right answers per second.
+    pub per_second: f64,
+    pub window: Duration,
+    /// How many requests can be in the database at a time: the pool, or the closed loop's connections if they are fewer.
+    pub at_a_time: usize,
+}
+
+/// How long a statement holds its connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Held {
+    /// By the workload's own account.
+    pub delay_ms: f64,
+    /// As PostgreSQL measured it, where it did.
+    pub mean_ms: Option<f64>,
+}
+
+/// CEILING: `at_a_time / delay`. Each of them may bring one request into the window that began before. A statement that was
+/// shorter than its delay trips it at any rate.
+pub fn ceiling(throughput: Throughput, held: Option<Held>) -> Check {
+    let Some(held) = held else {
+        return does_not_apply(Code::Ceiling, "the workload names no delay");
+    };
+    let Throughput {
+        per_second,
+        window,
+        at_a_time,
+    } = throughput;
+    let at_a_time = at_a_time as f64;
+    let ceiling = at_a_time / held.delay_ms * 1e3;
+    let begun_before = at_a_time / window.as_secs_f64().max(f64::MIN_POSITIVE);
+    let too_short = held
+        .mean_ms
+        .is_some_and(|mean_ms| mean_ms < SHORTEST_OF_DELAY * held.delay_ms);
+    let mean = held.mean_ms.map_or_else(
+        || "for an unknown time".to_owned(),
+        |mean_ms| format!("for {mean_ms:.3} ms"),
+    );
+    let figure = format!(
+        "{per_second:.1}/s is {:.1} % of the ceiling of {ceiling:.0}/s; connections were held {mean} of {} ms",
+        100.0 * per_second / ceiling,
+        held.delay_ms
+    );
+    let tripped = too_short || per_second > ceiling + begun_before;
+    check(Code::Ceiling, tripped, Verdict::Misconfigured, figure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::Outcome;
+
+    fn activity() -> Activity {
+        Activity {
+            samples: 15,
+            lane_sessions: Some((16, 16)),
+            lane_told_by_port: true,
+            ..Activity::default()
+        }
+    }
+
+    fn blind() -> Activity {
+        Activity {
+            failure: Some("the connection broke".into()),
+            ..Activity::default()
+        }
+    }
+
+    fn once(what: &str) -> std::collections::BTreeMap<String, u32> {
+        [(what.to_owned(), 1)].into()
+    }
+
+    fn statements(calls: u64, rows: u64, execution_ms: f64) -> Statements {
+        Statements {
+            calls,
+            rows,
+            execution_ms,
+        }
+    }
+
+    fn asked(answered: u64, per_request: u32) -> Asked {
+        Asked {
+            answered,
+            uncertain: 0,
+            per_request,
+        }
+    }
+
+    #[test]
+    fn one_checkpoint_makes_a_trial_invalid() {
+        assert_eq!(checkpoints(0).outcome, Outcome::Passed);
+        assert_eq!(checkpoints(1).verdict, Verdict::Invalid);
+    }
+
+    #[test]
+    fn a_vacuum_in_one_sample_makes_a_trial_invalid() {
+        assert_eq!(vacuum(&activity()).outcome, Outcome::Passed);
+        let vacuumed = Activity {
+            maintenance: once("autovacuum worker"),
+            ..activity()
+        };
+        assert_eq!(vacuum(&vacuumed).verdict, Verdict::Invalid);
+        assert_eq!(vacuum(&blind()).outcome, Outcome::NotObserved);
+    }
+
+    #[test]
+    fn somebody_else_in_one_sample_makes_a_trial_invalid() {
+        assert_eq!(foreign(&activity()).outcome, Outcome::Passed);
+        let visited = Activity {
+            foreign: once("psql in another database"),
+            ..activity()
+        };
+        let check = foreign(&visited);
+        assert_eq!(check.verdict, Verdict::Invalid);
+        assert_eq!(check.figure, "psql in another database in 1 samples");
+        let hidden = Activity {
+            hidden: 1,
+            ..activity()
+        };
+        for unseen in [blind(), hidden] {
+            assert_eq!(foreign(&unseen).outcome, Outcome::NotObserved);
+        }
+    }
+
+    #[test]
+    fn one_session_too_many_or_too_few_in_any_sample_is_a_misconfiguration() {
+        assert_eq!(pool(&activity(), 16).outcome, Outcome::Passed);
+        for seen in [(16, 17), (15, 16), (17, 17)] {
+            let differs = Activity {
+                lane_sessions: Some(seen),
+                ..activity()
+            };
+            assert_eq!(
+                pool(&differs, 16).verdict,
+                Verdict::Misconfigured,
+                "{seen:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_session_opened_in_the_window_is_a_misconfiguration_though_the_number_is_right() {
+        let replaced = Activity {
+            opened: [(4711, None)].into(),
+            ..activity()
+        };
+        assert_eq!(pool(&replaced, 16).verdict, Verdict::Misconfigured);
+    }
+
+    #[test]
+    fn a_pool_that_was_seen_for_a_while_only_has_not_passed() {
+        let broken = Activity {
+            failure: Some("the connection broke".into()),
+            ..activity()
+        };
+        assert_eq!(pool(&broken, 16).outcome, Outcome::NotObserved);
+        assert_eq!(pool(&broken, 17).verdict, Verdict::Misconfigured);
+        assert_eq!(pool(&blind(), 16).outcome, Outcome::NotObserved);
+    }
+
+    #[test]
+    fn more_statements_at_a_time_than_connections_are_a_misconfiguration() {
+        let second = Duration::from_secs(1);
+        // 16 connections, 0.01 ms each: no more than 16.16 s of work in a second.
+        let full = statements(1_616_000, 0, 16_159.0);
+        let over = statements(1_620_000, 0, 16_200.0);
+        assert_eq!(busy(Ok(full), second, 16).outcome, Outcome::Passed);
+        assert_eq!(busy(Ok(over), second, 16).verdict, Verdict::Misconfigured);
+        let unseen = busy(Err("no library".into()), second, 16);
+        assert_eq!(unseen.outcome, Outcome::NotObserved);
+    }
+
+    #[test]
+    fn statements_under_way_at_the_first_reading_are_not_held_against_a_lane() {
+        // 4 connections, 100 ms each, 11 ends on each within a second: the first began before it.
+        let check = busy(Ok(statements(44, 0, 4_400.0)), Duration::from_secs(1), 4);
+        assert_eq!(check.outcome, Outcome::Passed, "{check:?}");
+    }
+
+    #[test]
+    fn one_statement_or_row_more_or_fewer_is_a_misconfiguration() {
+        let seen = |calls, rows| {
+            let each = Queries::from([(7, statements(calls, rows, 1.0))]);
+            queries(Ok((statements(calls, rows, 1.0), &each)), asked(1000, 1))
+        };
+        assert_eq!(seen(1000, 1000).outcome, Outcome::Passed);
+        for (calls, rows) in [(1001, 1001), (999, 999), (1000, 1001), (1000, 0)] {
+            let check = seen(calls, rows);
+            assert_eq!(check.verdict, Verdict::Misconfigured, "{check:?}");
+        }
+    }
+
+    #[test]
+    fn a_statement_in_the_place_of_another_is_a_misconfiguration() {
+        let each = Queries::from([(7, statements(999, 999, 1.0)), (8, statements(1, 1, 1.0))]);
+        let check = queries(Ok((statements(1000, 1000, 2.0), &each)), asked(1000, 1));
+        assert_eq!(check.verdict, Verdict::Misconfigured);
+        assert!(
+            check.figure.contains("query 8: 1 calls"),
+            "{}",
+            check.figure
+        );
+    }
+
+    #[test]
+    fn several_statements_a_request_may_be_one_query_or_several() {
+        let one = Queries::from([(7, statements(2000, 2000, 1.0))]);
+        let two = Queries::from([
+            (7, statements(1000, 1000, 1.0)),
+            (8, statements(1000, 1000, 1.0)),
+        ]);
+        for each in [one, two] {
+            let check = queries(Ok((statements(2000, 2000, 1.0), &each)), asked(1000, 2));
+            assert_eq!(check.outcome, Outcome::Passed, "{check:?}");
+        }
+    }
+
+    #[test]
+    fn a_workload_without_a_database_executes_nothing() {
+        let nothing = queries(
+            Ok((Statements::default(), &Queries::default())),
+            asked(1000, 0),
+        );
+        assert_eq!(nothing.outcome, Outcome::Passed, "{nothing:?}");
+        let each = Queries::from([(7, statements(1, 0, 0.1))]);
+        let something = queries(Ok((statements(1, 0, 0.1), &each)), asked(1000, 0));
+        assert_eq!(something.verdict, Verdict::Misconfigured);
+    }
+
+    #[test]
+    fn requests_without_an_answer_may_have_been_executed() {
+        let asked = Asked {
+            answered: 1000,
+            uncertain: 10,
+            per_request: 1,
+        };
+        let seen = |calls| {
+            let each = Queries::from([(7, statements(calls, calls, 1.0))]);
+            queries(Ok((statements(calls, calls, 1.0), &each)), asked).outcome
+        };
+        assert_eq!([seen(1000), seen(1010)], [Outcome::Passed; 2]);
+        assert_eq!([seen(999), seen(1011)], [Outcome::Tripped; 2]);
+    }
+
+    #[test]
+    fn what_was_not_observed_is_not_called_passed() {
+        let check = queries(Err("no such library".into()), asked(1000, 1));
+        assert_eq!(
+            (check.outcome, check.verdict),
+            (Outcome::NotObserved, Verdict::Valid)
+        );
+        assert_eq!(check.figure, "not observed: no such library");
+    }
+
+    #[test]
+    fn pings_show_as_transactions_nobody_asked_for() {
+        let seen = |commits| transactions(commits, asked(10_000, 1)).verdict;
+        assert_eq!(seen(10_030), Verdict::Valid);
+        assert_eq!(seen(10_031), Verdict::Misconfigured);
+        assert_eq!(seen(20_000), Verdict::Misconfigured);
+    }
+
+    fn at(per_second: f64, at_a_time: usize, mean_ms: Option<f64>) -> Check {
+        let throughput = Throughput {
+            per_second,
+            window: Duration::from_secs(10),
+            at_a_time,
+        };
+        let held = Held {
+            delay_ms: 10.0,
+            mean_ms,
+        };
+        ceiling(throughput, Some(held))
+    }
+
+    #[test]
+    fn nobody_is_faster_than_the_delay_allows() {
+        assert_eq!(at(1_599.0, 16, None).outcome, Outcome::Passed);
+        // 1,600/s, and one begun before the window on each of 16 connections.
+        assert_eq!(at(1_601.5, 16, None).outcome, Outcome::Passed);
+        assert_eq!(at(1_602.0, 16, None).verdict, Verdict::Misconfigured);
+        // 9 ms instead of 10 at one connection.
+        assert_eq!(at(109.0, 1, None).verdict, Verdict::Misconfigured);
+    }
+
+    #[test]
+    fn a_delay_that_is_cut_short_is_a_misconfiguration_at_any_rate() {
+        assert_eq!(at(50.0, 1, Some(10.06)).outcome, Outcome::Passed);
+        let check = at(50.0, 1, Some(9.1));
+        assert_eq!(check.verdict, Verdict::Misconfigured);
+        assert!(
+            check.figure.contains("held for 9.100 ms of 10 ms"),
+            "{}",
+            check.figure
+        );
+    }
+
+    #[test]
+    fn without_a_delay_there_is_no_ceiling() {
+        let throughput = Throughput {
+            per_second: 1e6,
+            window: Duration::from_secs(1),
+            at_a_time: 1,
+        };
+        assert_eq!(ceiling(throughput, None).outcome, Outcome::DoesNotApply);
+    }
+}

@@ -1,0 +1,393 @@
+//! From what a trial measured to the checks of its row and to what the row records.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use load::{Histogram, Outcome};
+use workloads::Workload;
+
+use crate::campaign::{DatabaseUse, Latency, ServerUse, SessionUse, Window};
+use crate::checks::{self, Asked, Check, Code, Held, Seen, Throughput};
+use crate::cpu_time;
+use crate::cpus::CpuPlan;
+use crate::database::Database;
+use crate::expected::Answers;
+use crate::machine::{self, CpuTicks, Pressure, Throttling};
+use crate::monitor::{Monitor, Queries, Statements, Vitals};
+use crate::process::{Profile, RunningServer, Usage};
+use crate::rung::Rung;
+use crate::sampler;
+use crate::subject::Subject;
+
+/// Counters that run for the whole life of the database.
+#[derive(Debug, Clone, Copy)]
+pub struct Totals {
+    statements: Option<Statements>,
+    commits: u64,
+}
+
+impl Totals {
+    /// # Errors
+    /// The connection is lost.
+    pub fn read(monitor: &mut Monitor) -> Result<Totals> {
+        Ok(Totals {
+            statements: monitor.statements()?,
+            commits: monitor.commits()?,
+        })
+    }
+}
+
+/// What is read at both edges of a window, found beforehand so that an edge takes no longer than it must.
+#[derive(Debug)]
+pub struct Gauges {
+    server: u32,
+    postmaster: Option<u32>,
+    cpus: Vec<usize>,
+    throttling: Seen<Throttling>,
+    pressure: Seen<Pressure>,
+}
+
+impl Gauges {
+    pub fn of(server: &RunningServer, database: &Database, plan: &CpuPlan) -> Gauges {
+        let (own, server) = (std::process::id(), server.pid());
+        let postmaster = database.postmaster_pid;
+        let others: Vec<u32> = std::iter::once(server).chain(postmaster).collect();
+        Gauges {
+            server,
+            postmaster,
+            cpus: machine::cpus_of(plan),
+            throttling: Throttling::of(&[own, server]),
+            pressure: Pressure::of(own, &others),
+        }
+    }
+
+    /// # Errors
+    /// The server does not answer, or the connection to the database is lost.
+    pub fn read(&self, server: &RunningServer, monitor: &mut Monitor) -> Result<Edge> {
+        Ok(Edge {
+            usage: server.usage()?,
+            server_cpu: cpu_time::of_process(self.server),
+            database_cpu: self.postmaster.and_then(cpu_time::of_family),
+            server_started: machine::started(self.server),
+            ticks: CpuTicks::now(&self.cpus),
+            throttled: self
+                .throttling
+                .as_ref()
+                .map(Throttling::periods)
+                .map_err(Clone::clone),
+            waited_us: self
+                .pressure
+                .as_ref()
+                .map_err(Clone::clone)
+                .and_then(Pressure::waited_us),
+            vitals: monitor.vitals()?,
+            statements: monitor.statements()?,
+            at: Instant::now(),
+        })
+    }
+}
+
+/// The readings at one edge.
+#[derive(Debug)]
+pub struct Edge {
+    usage: Usage,
+    server_cpu: Option<Duration>,
+    database_cpu: Option<Duration>,
+    server_started: Option<u64>,
+    ticks: Seen<CpuTicks>,
+    throttled: Seen<u64>,
+    waited_us: Seen<u64>,
+    vitals: Vitals,
+    statements: Option<Statements>,
+    /// When the statements were read.
+    at: Instant,
+}
+
+/// A trial's load, with what was seen around and within it.
+#[derive(Debug)]
+pub struct Measured {
+    pub outcome: Outcome,
+    /// The first failed request, in words.
+    pub first_failure: Option<String>,
+    /// Distinct answers verified before the load.
+    pub verified: u64,
+    pub start: Edge,
+    pub end: Edge,
+    pub sampled: sampler::Seen,
+    /// Before the server was started.
+    pub before: Totals,
+    /// Once the server was ready.
+    pub when_ready: Option<Queries>,
+}
+
+impl Measured {
+    fn asked(&self, per_request: u32) -> Asked {
+        let Outcome { counts, warmup, .. } = &self.outcome;
+        let uncertain = |counts: &load::Counts| counts.failed() - counts.unsent;
+        Asked {
+            answered: self.answered(),
+            uncertain: uncertain(counts) + uncertain(warmup),
+            per_request,
+        }
+    }
+
+    /// Right answers over the server's whole life.
+    fn answered(&self) -> u64 {
+        self.verified + self.outcome.warmup.correct + self.outcome.counts.correct
+    }
+}
+
+/// What PostgreSQL counted over the server's whole life.
+struct WholeLife {
+    /// Without what a start and a stop cost.
+    statements: Option<Statements>,
+    commits: u64,
+    since_ready: Option<Queries>,
+}
+
+impl WholeLife {
+    fn read(subject: &Subject, measured: &Measured, monitor: &mut Monitor) -> Result<WholeLife> {
+        let after = Totals::read(monitor)?;
+        let startup = subject.startup;
+        let statements = after
+            .statements
+            .zip(measured.before.statements)
+            .zip(startup.statements)
+            .map(|((after, before), startup)| after.since(before).since(startup));
+        let commits = after.commits.saturating_sub(measured.before.commits);
+        let queries = monitor.queries()?;
+        Ok(WholeLife {
+            statements,
+            commits: commits.saturating_sub(startup.transactions),
+            since_ready: queries
+                .zip(measured.when_ready.as_ref())
+                .map(|(after, ready)| after.since(ready)),
+        })
+    }
+}
+
+/// Judges a trial whose server has ended.
+///
+/// # Errors
+/// Sessions of the server stay open, the database is lost, or an interruption.
+pub fn judge(
+    subject: &Subject,
+    (workload, answers): (&Workload, &Answers),
+    rung: Rung,
+    measured: Measured,
+    monitor: &mut Monitor,
+    stop: &AtomicBool,
+) -> Result<(Vec<Check>, Window)> {
+    monitor.wait_until_alone(stop)?;
+    let life = WholeLife::read(subject, &measured, monitor)?;
+    let unobserved = monitor.unobserved().unwrap_or("pg_stat_statements");
+    let mut all = vec![checks::contract_kept()];
+    all.extend(of_the_load(&measured, rung));
+    all.extend(of_the_machine(&measured));
+    all.extend(of_the_sessions(subject, &measured));
+    all.extend(of_the_statements(
+        subject, workload, &measured, &life, unobserved,
+    ));
+    let throughput = Throughput {
+        per_second: measured.outcome.achieved_rate(),
+        window: measured.outcome.window,
+        at_a_time: at_a_time(rung, subject.settings.pool),
+    };
+    let mean_ms = life
+        .since_ready
+        .as_ref()
+        .and_then(|queries| queries.longest()?.mean_ms());
+    let held = answers.delay_ms.map(|delay_ms| Held { delay_ms, mean_ms });
+    all.push(checks::ceiling(throughput, held));
+    let window = window(measured, &life, answers.delay_ms);
+    Ok((checks::complete(all, "it was not looked at"), window))
+}
+
+/// How many requests can be in the database at a time.
+fn at_a_time(rung: Rung, pool: usize) -> usize {
+    match rung {
+        Rung::Closed { connections } => connections.min(pool),
+        Rung::Open { .. } => pool,
+    }
+}
+
+fn of_the_load(measured: &Measured, rung: Rung) -> Vec<Check> {
+    let outcome = &measured.outcome;
+    let counts = &outcome.counts;
+    let generator = checks::generator(&outcome.checks, rung.is_open());
+    let saturated = checks::tripped(&generator);
+    let first_wrong = measured
+        .first_failure
+        .as_deref()
+        .filter(|_| counts.wrong > 0);
+    vec![
+        generator,
+        checks::rate(counts, &outcome.connections, rung.is_open(), saturated),
+        checks::http(counts),
+        checks::body(measured.verified, counts.wrong, first_wrong),
+        checks::little(outcome.little_residual),
+    ]
+}
+
+fn of_the_machine(measured: &Measured) -> Vec<Check> {
+    let Measured { start, end, .. } = measured;
+    let server = start
+        .server_started
+        .map(|started| (started, end.server_started))
+        .ok_or_else(|| "no /proc tells".to_owned());
+    let stolen = both(&start.ticks, &end.ticks).map(|(start, end)| end.stolen_since(start));
+    let throttled =
+        both(&start.throttled, &end.throttled).map(|(start, end)| end.saturating_sub(start));
+    let between_us = (end.at - start.at).as_secs_f64() * 1e6;
+    let waited = both(&start.waited_us, &end.waited_us)
+        .map(|(start, end)| end.saturating_sub(start) as f64 / between_us);
+    vec![
+        checks::restart(server, (start.vitals.started, end.vitals.started)),
+        checks::steal(stolen),
+        checks::throttle(throttled),
+        checks::pressure(waited),
+    ]
+}
+
+fn both<T: Copy>(start: &Seen<T>, end: &Seen<T>) -> Seen<(T, T)> {
+    match (start, end) {
+        (Ok(start), Ok(end)) => Ok((*start, *end)),
+        (Err(why), _) | (_, Err(why)) => Err(why.clone()),
+    }
+}
+
+fn of_the_sessions(subject: &Subject, measured: &Measured) -> Vec<Check> {
+    let activity = &measured.sampled.activity;
+    let begun = measured.start.vitals.checkpoints;
+    let checkpoints = measured.end.vitals.checkpoints.saturating_sub(begun);
+    let pool = match subject.settings.profile {
+        Profile::Parity => checks::pool(activity, subject.settings.pool),
+        Profile::Defaults => checks::does_not_apply(
+            Code::Pool,
+            "as it ships a pool may open and close connections",
+        ),
+    };
+    vec![
+        checks::checkpoints(checkpoints),
+        checks::vacuum(activity),
+        checks::foreign(activity),
+        pool,
+    ]
+}
+
+fn of_the_statements(
+    subject: &Subject,
+    workload: &Workload,
+    measured: &Measured,
+    life: &WholeLife,
+    unobserved: &str,
+) -> Vec<Check> {
+    let Measured { start, end, .. } = measured;
+    let unobserved = || unobserved.to_owned();
+    let in_window = end
+        .statements
+        .zip(start.statements)
+        .map(|(end, start)| end.since(start));
+    let counted = life.statements.zip(life.since_ready.as_ref());
+    let transactions = match subject.settings.profile {
+        Profile::Parity => {
+            checks::transactions(life.commits, measured.asked(workload.expect.transactions))
+        }
+        Profile::Defaults => checks::does_not_apply(Code::Xact, "as it ships a pool may ping"),
+    };
+    vec![
+        checks::busy(
+            in_window.ok_or_else(unobserved),
+            end.at - start.at,
+            subject.settings.pool,
+        ),
+        checks::queries(
+            counted.ok_or_else(unobserved),
+            measured.asked(workload.expect.statements),
+        ),
+        transactions,
+    ]
+}
+
+fn window(measured: Measured, life: &WholeLife, delay_ms: Option<f64>) -> Window {
+    let answered = measured.answered();
+    let Measured {
+        outcome,
+        start,
+        end,
+        sampled,
+        ..
+    } = measured;
+    let per_request = |count: u64| count as f64 / answered.max(1) as f64;
+    let cpu = |start: Option<Duration>, end: Option<Duration>| {
+        Some(end?.saturating_sub(start?).as_secs_f64())
+    };
+    Window {
+        seconds: outcome.window.as_secs_f64(),
+        requests_per_second: outcome.achieved_rate(),
+        response_ns: latency(&outcome.response_with_bounds()),
+        service_ns: latency(&outcome.service),
+        counts: outcome.counts,
+        errors: outcome
+            .errors
+            .iter()
+            .map(|(kind, &count)| (kind.to_string(), count))
+            .collect(),
+        server: server_use(&start, &end),
+        database_cpu_seconds: cpu(start.database_cpu, end.database_cpu),
+        database: end.statements.zip(start.statements).map(|(end, start)| {
+            let Statements {
+                calls,
+                rows: _,
+                execution_ms,
+            } = end.since(start);
+            DatabaseUse {
+                calls,
+                execution_ms,
+            }
+        }),
+        sessions: SessionUse {
+            samples: sampled.activity.samples,
+            doing: sampled.activity.doing,
+            sampler_cpu_seconds: sampled.cpu.as_secs_f64(),
+        },
+        delay_ms,
+        generator_cpu_seconds: outcome.cpu.as_secs_f64(),
+        statements_per_request: life
+            .statements
+            .map(|statements| per_request(statements.calls)),
+        transactions_per_request: per_request(life.commits),
+        series: sampled.seconds,
+    }
+}
+
+fn server_use(start: &Edge, end: &Edge) -> ServerUse {
+    let cpu = end
+        .server_cpu
+        .zip(start.server_cpu)
+        .map_or(Duration::ZERO, |(end, start)| end.saturating_sub(start));
+    let (before, now) = (start.usage, end.usage);
+    ServerUse {
+        cpu_seconds: cpu.as_secs_f64(),
+        threads: now.threads,
+        rss_bytes: now.rss_bytes,
+        voluntary_switches: now
+            .voluntary_switches
+            .saturating_sub(before.voluntary_switches),
+        involuntary_switches: now
+            .involuntary_switches
+            .saturating_sub(before.involuntary_switches),
+    }
+}
+
+fn latency(times: &Histogram<u64>) -> Latency {
+    Latency {
+        p50: times.value_at_quantile(0.50),
+        p90: times.value_at_quantile(0.90),
+        p99: times.value_at_quantile(0.99),
+        p99_9: times.value_at_quantile(0.999),
+        max: times.max(),
+        mean: times.mean(),
+    }
+}
