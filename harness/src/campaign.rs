@@ -15,6 +15,7 @@ use crate::environment::Environment;
 use crate::generator::GeneratorRecord;
 use crate::inspection::Inspection;
 use crate::machine::Second;
+use crate::pgbench::PgbenchRun;
 use crate::process::Profile;
 use crate::rung::Rung;
 
@@ -44,6 +45,8 @@ pub struct Campaign {
     pub references: Vec<Reference>,
     /// In the order they were run. Those of a block that was run again stay: see [`Trial::attempt`].
     pub trials: Vec<Trial>,
+    /// After each block of a closed loop, where pgbench is there and the workload has a statement.
+    pub pgbench: Vec<PgbenchRun>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -283,7 +286,7 @@ impl ResultsFolder {
     pub fn save(&self, campaign: &Campaign) -> Result<()> {
         let file = self.campaign_file();
         self.make()?;
-        write_whole(&file, campaign).with_context(|| format!("cannot write {}", file.display()))
+        write_json(&file, campaign)
     }
 
     fn make(&self) -> Result<()> {
@@ -314,15 +317,21 @@ pub fn read(file: &Path) -> Result<Campaign> {
     serde_json::from_slice(&text).with_context(not_a_record)
 }
 
-fn write_whole(file: &Path, campaign: &Campaign) -> Result<()> {
-    let unfinished = file.with_extension("json.unfinished");
-    let mut text = serde_json::to_vec_pretty(campaign)?;
-    text.push(b'\n');
-    let mut writer = File::create(&unfinished)?;
-    writer.write_all(&text)?;
-    writer.sync_all()?;
-    fs::rename(&unfinished, file)?;
-    Ok(())
+/// Replaces the file in one step, so that a reader or a crash never meets half of it.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
+    let write = || -> Result<()> {
+        let unfinished = file.with_extension("json.unfinished");
+        let mut text = serde_json::to_vec_pretty(value)?;
+        text.push(b'\n');
+        let mut writer = File::create(&unfinished)?;
+        writer.write_all(&text)?;
+        writer.sync_all()?;
+        Ok(fs::rename(&unfinished, file)?)
+    };
+    write().with_context(|| format!("cannot write {}", file.display()))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::capacity::CapacityArgs;
 use crate::database;
 use crate::doctor::DoctorArgs;
 use crate::list::ListArgs;
@@ -34,6 +35,8 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Measure workloads, and print a table
     Run(RunArgs),
+    /// The highest rate at which each lane meets a service level objective
+    Capacity(CapacityArgs),
     /// The load engine alone, against any URL
     Load(LoadArgs),
     /// Is this machine fit to measure?

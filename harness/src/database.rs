@@ -22,6 +22,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::signals::Interrupted;
 use binaries::Installation;
+pub use binaries::pgbench_programs;
 use cluster::Cluster;
 pub use facts::{Setting, Statements};
 use leftovers::RunFolder;

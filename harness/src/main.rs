@@ -8,7 +8,7 @@ use clap::Parser;
 use harness::checks::Verdict;
 use harness::cli::{Cli, Command};
 use harness::signals::{self, Interrupted};
-use harness::{database, doctor, list, load_command, run, verify};
+use harness::{capacity, database, doctor, list, load_command, run, verify};
 
 const SOME_ROW_IS_NOT_VALID: u8 = 1;
 const BAD_USAGE: u8 = 2;
@@ -37,6 +37,7 @@ fn execute(cli: &Cli, stop: &AtomicBool) -> Result<Verdict> {
         Command::List(args) => list::run(args).map(|()| Verdict::Valid),
         Command::Verify(args) => verify::run(args, stop),
         Command::Run(args) => run::run(args, stop),
+        Command::Capacity(args) => capacity::run(args, stop),
         Command::Load(args) => load_command::run(args, stop),
         Command::Doctor(args) => doctor::run(args, stop),
         Command::Database(command) => {

@@ -18,8 +18,7 @@ use crate::provision::DatabaseArgs;
 use crate::rung::{AskedRate, Rung};
 use crate::selection::by_name;
 use crate::server::Server;
-use crate::session::{AGAIN, Begin, Session};
-use crate::signals;
+use crate::session::{Begin, Session};
 
 /// More connections than this are a mistake rather than a measurement.
 const MOST_CONNECTIONS: usize = 10_000;
@@ -27,6 +26,9 @@ const MOST_CONNECTIONS: usize = 10_000;
 const LONGEST_SECONDS: f64 = 3600.0;
 /// Connections of the closed loop where nothing else is asked for.
 const DEFAULT_CLOSED: [usize; 3] = [1, 8, 32];
+
+/// Marks a server that is compared with itself.
+pub const AGAIN: &str = " (again)";
 
 /// Flags of `lanebench run`.
 #[derive(Debug, Clone, Args)]
@@ -134,7 +136,7 @@ pub fn run(args: &RunArgs, stop: &AtomicBool) -> Result<Verdict> {
         None => {
             let workloads = chosen_workloads(&args.names, &catalog)?;
             let servers = chosen_servers(&args.servers, &folders)?;
-            let results = ResultsFolder::at(results_path(args, &folders))?;
+            let results = results_folder(args.out.clone(), &folders, &args.names.join("+"))?;
             let plan = plan(args, &workloads, &servers)?;
             let begin = Begin {
                 plan,
@@ -149,7 +151,9 @@ pub fn run(args: &RunArgs, stop: &AtomicBool) -> Result<Verdict> {
     session.close(ended)
 }
 
-fn chosen_workloads(names: &[String], catalog: &Catalog) -> Result<Vec<Workload>> {
+/// # Errors
+/// An unknown name.
+pub fn chosen_workloads(names: &[String], catalog: &Catalog) -> Result<Vec<Workload>> {
     let chosen = names.iter().map(|name| {
         by_name("workload", name, &catalog.workloads, |workload| {
             &workload.name
@@ -178,20 +182,6 @@ pub fn chosen_servers(names: &[String], folders: &Folders) -> Result<Vec<Server>
     Ok(chosen)
 }
 
-/// Builds each server by itself: one build of the whole workspace would give every server the features that any of
-/// them asks for.
-///
-/// # Errors
-/// A build fails, or is interrupted.
-pub fn build(servers: &[Server], folders: &Folders, stop: &AtomicBool) -> Result<()> {
-    for server in servers {
-        signals::check(stop)?;
-        eprintln!("building {}", server.name);
-        server.build(&folders.root)?;
-    }
-    Ok(())
-}
-
 fn refuse_impossible(args: &RunArgs) -> Result<()> {
     let counts = [
         ("--pool", Some(args.pool)),
@@ -204,32 +194,47 @@ fn refuse_impossible(args: &RunArgs) -> Result<()> {
         .iter()
         .map(|&connections| ("--closed", Some(connections)));
     for (flag, count) in counts.into_iter().chain(rungs) {
-        if let Some(count) = count.filter(|count| !(1..=MOST_CONNECTIONS).contains(count)) {
-            bail!("{flag} {count}: it may be 1 to {MOST_CONNECTIONS}");
-        }
+        refuse_count(flag, count)?;
     }
-    let seconds = [
-        ("--ready-seconds", Some(args.ready_seconds), 0.001),
-        ("--warmup", args.warmup, 0.0),
-        ("--window", args.window, 0.1),
-    ];
-    for (flag, value, least) in seconds {
-        if let Some(value) = value.filter(|value| !(least..=LONGEST_SECONDS).contains(value)) {
-            bail!("{flag} {value}: it may be {least} to {LONGEST_SECONDS}");
-        }
-    }
-    Ok(())
+    refuse_seconds("--ready-seconds", Some(args.ready_seconds), 0.001)?;
+    refuse_seconds("--warmup", args.warmup, 0.0)?;
+    refuse_seconds("--window", args.window, 0.1)
 }
 
-fn results_path(args: &RunArgs, folders: &Folders) -> PathBuf {
+/// # Errors
+/// A number of connections, threads or blocks that makes no sense.
+pub fn refuse_count(flag: &str, count: Option<usize>) -> Result<()> {
+    match count {
+        Some(count) if !(1..=MOST_CONNECTIONS).contains(&count) => {
+            bail!("{flag} {count}: it may be 1 to {MOST_CONNECTIONS}")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// # Errors
+/// A time below `least`, above an hour, or not a number.
+pub fn refuse_seconds(flag: &str, seconds: Option<f64>, least: f64) -> Result<()> {
+    match seconds {
+        Some(seconds) if !(least..=LONGEST_SECONDS).contains(&seconds) => {
+            bail!("{flag} {seconds}: it may be {least} to {LONGEST_SECONDS}")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The folder asked for, else one below `results` with the time in its name.
+///
+/// # Errors
+/// There is something in it.
+pub fn results_folder(
+    asked: Option<PathBuf>,
+    folders: &Folders,
+    name: &str,
+) -> Result<ResultsFolder> {
     let time = jiff::Timestamp::now().strftime("%Y-%m-%dT%H-%M-%S");
-    let default = || {
-        folders
-            .root
-            .join("results")
-            .join(format!("{time}-{}", args.names.join("+")))
-    };
-    args.out.clone().unwrap_or_else(default)
+    let default = || folders.root.join("results").join(format!("{time}-{name}"));
+    ResultsFolder::at(asked.unwrap_or_else(default))
 }
 
 fn plan(args: &RunArgs, workloads: &[Workload], servers: &[Server]) -> Result<Plan> {
@@ -294,4 +299,3 @@ fn rungs(args: &RunArgs) -> Vec<Rung> {
     }
     rungs
 }
-

@@ -11,22 +11,23 @@ use crate::blocks::{Block, Course};
 use crate::campaign::{Campaign, Plan, Reference, ResultsFolder, SCHEMA, ServerRecord, State};
 use crate::checks::Verdict;
 use crate::cpus;
-use crate::environment::{self, Environment};
+use crate::environment;
 use crate::expected::Answers;
 use crate::folders::Folders;
-use crate::generator::GeneratorRecord;
 use crate::inspection;
+use crate::pgbench::Pgbench;
 use crate::process::Profile;
 use crate::progress::Progress;
-use crate::provision::{DatabaseArgs, Provisioned};
+use crate::provision::DatabaseArgs;
 use crate::publishable;
-use crate::run::{build, chosen_servers};
+use crate::rig::Rig;
+use crate::run::{AGAIN, chosen_servers};
 use crate::rung::Rung;
 use crate::selection::by_name;
 use crate::server::Server;
 use crate::subject::Subject;
 use crate::table;
-use crate::trial::{self, Bench, Place};
+use crate::trial::Place;
 
 /// What a trial takes besides its warm-up and window, until the first has been seen.
 const TRIAL_OVERHEAD: Duration = Duration::from_millis(800);
@@ -46,9 +47,7 @@ pub struct Session {
     campaign: Campaign,
     results: ResultsFolder,
     workloads: Vec<Workload>,
-    servers: Vec<Server>,
-    folders: Folders,
-    provisioned: Provisioned,
+    rig: Rig,
 }
 
 impl Session {
@@ -68,15 +67,12 @@ impl Session {
             servers,
             results,
         } = begin;
-        build(&servers, &folders, stop)?;
-        eprintln!("CPUs: {}", plan.cpus.describe());
         let rungs = plan.ladders.iter().flat_map(|ladder| &ladder.rungs);
-        let busiest = rungs.map(|rung| rung.connections()).max();
-        let generator = GeneratorRecord::measure(&plan.cpus, busiest.unwrap_or(1))?;
-        eprintln!("generator: {}", generator.describe());
-        let provisioned = provision(database, &plan, stop)?;
-        let environment = Environment::read(&folders.root);
-        let database = provisioned.record();
+        let busiest = rungs.map(|rung| rung.connections()).max().unwrap_or(1);
+        let rig = Rig::open(&plan, servers, folders, database, stop)?;
+        let generator = rig.generator(&plan, busiest)?;
+        let environment = rig.environment();
+        let database = rig.provisioned.record();
         let campaign = Campaign {
             schema: SCHEMA,
             lanebench: env!("CARGO_PKG_VERSION").to_owned(),
@@ -87,19 +83,18 @@ impl Session {
             environment,
             generator,
             database,
-            servers: server_records(&servers),
+            servers: server_records(&rig.servers),
             inspections: Vec::new(),
             references: Vec::new(),
             trials: Vec::new(),
+            pgbench: Vec::new(),
             plan,
         };
         Ok(Session {
             campaign,
             results,
             workloads,
-            servers,
-            folders,
-            provisioned,
+            rig,
         })
     }
 
@@ -135,11 +130,10 @@ impl Session {
             .map(|name| name.replace(AGAIN, ""))
             .collect();
         let servers = chosen_servers(&names, &folders)?;
-        build(&servers, &folders, stop)?;
         let mut database = database.clone();
         database.scale = campaign.database.scale.parse()?;
-        let provisioned = provision(&database, &campaign.plan, stop)?;
-        refuse_changes(&campaign, &server_records(&servers), &provisioned)
+        let rig = Rig::open(&campaign.plan, servers, folders, &database, stop)?;
+        refuse_changes(&campaign, &rig)
             .with_context(|| format!("{what}: cannot go on with it; run a new one"))?;
         campaign.commands.push(std::env::args().collect());
         campaign.state = State::Running;
@@ -147,9 +141,7 @@ impl Session {
             campaign,
             results,
             workloads,
-            servers,
-            folders,
-            provisioned,
+            rig,
         })
     }
 
@@ -159,7 +151,7 @@ impl Session {
     /// An interruption, or a failure of the harness, the database, or a server before its first trial.
     pub fn measure(&mut self, ready_limit: Duration, stop: &AtomicBool) -> Result<()> {
         let subjects = self.subjects(ready_limit, stop)?;
-        let url = &self.provisioned.database.url;
+        let url = &self.rig.provisioned.database.url;
         let answers = self
             .workloads
             .iter()
@@ -175,19 +167,15 @@ impl Session {
         self.blocks(&served, &answers, stop)
     }
 
-    /// Every server in every profile, each started once without a request.
     fn subjects(&mut self, ready_limit: Duration, stop: &AtomicBool) -> Result<Vec<Subject>> {
-        let mut subjects = Vec::new();
-        let plan = &self.campaign.plan;
-        for (server, record) in self.servers.iter().zip(&mut self.campaign.servers) {
-            record.says.clear();
-            for &profile in &plan.profiles {
-                let how = (plan, &self.folders, ready_limit);
-                let subject =
-                    Subject::prepare(server, profile, how, &mut self.provisioned, stop)?;
-                record.says.push((profile, subject.says.clone()));
-                subjects.push(subject);
-            }
+        let subjects = self.rig.subjects(&self.campaign.plan, ready_limit, stop)?;
+        for record in &mut self.campaign.servers {
+            let own = subjects
+                .iter()
+                .filter(|subject| subject.server.name == record.name);
+            record.says = own
+                .map(|subject| (subject.settings.profile, subject.says.clone()))
+                .collect();
         }
         Ok(subjects)
     }
@@ -208,7 +196,7 @@ impl Session {
                     &subject.settings,
                     (workload, answers),
                     subject.startup,
-                    &mut self.provisioned,
+                    &mut self.rig.provisioned,
                     stop,
                 );
                 let inspection =
@@ -232,7 +220,8 @@ impl Session {
         }
         for (index, answers) in answers.iter().enumerate().skip(done) {
             let workload = self.workloads[index].clone();
-            let reference = self.reference(&serving(subjects, &workload), &workload, answers, stop)?;
+            let reference =
+                self.reference(&serving(subjects, &workload), &workload, answers, stop)?;
             let plan = &mut self.campaign.plan;
             for share in &plan.shares {
                 let rate = (share * reference.requests_per_second).round().max(1.0);
@@ -264,9 +253,9 @@ impl Session {
                 attempt: 0,
                 position: of_each.len(),
             };
-            self.provisioned.settle(stop)?;
-            let mut bench = bench(&self.campaign.plan, &mut self.provisioned, stop);
-            let trial = trial::run(&mut bench, subject, (workload, answers), place, None)?;
+            let plan = &self.campaign.plan;
+            let of = (workload, answers);
+            let trial = self.rig.trial(plan, subject, of, place, None, stop)?;
             let Some(window) = trial.window else {
                 bail!(
                     "{}: {} cannot be measured, so there is no capacity to take shares of",
@@ -297,8 +286,13 @@ impl Session {
         stop: &AtomicBool,
     ) -> Result<()> {
         let counts: Vec<usize> = served.iter().map(Vec::len).collect();
-        let planned =
-            Duration::from_secs_f64(self.campaign.plan.load_seconds()) + TRIAL_OVERHEAD;
+        let planned = Duration::from_secs_f64(self.campaign.plan.load_seconds()) + TRIAL_OVERHEAD;
+        let pgbench = Pgbench::find();
+        if pgbench.is_none() {
+            eprintln!(
+                "no pgbench on this machine: no row for what PostgreSQL gives without a server"
+            );
+        }
         let mut progress = Progress::start(0, planned);
         loop {
             let course = Course {
@@ -311,6 +305,9 @@ impl Session {
             for (position, &index) in block.order.iter().enumerate() {
                 let subject = served[block.ladder][index];
                 self.trial(&block, position, subject, answers, &mut progress, stop)?;
+            }
+            if let Some(pgbench) = &pgbench {
+                self.ceiling(pgbench, &block, stop)?;
             }
         }
         progress.finish();
@@ -336,16 +333,34 @@ impl Session {
         };
         let what = describe(workload, subject, place);
         progress.trial_starts(&what);
-        self.provisioned.settle(stop)?;
-        let log = self.results.interval_log(&log_name(workload, subject, place))?;
-        let mut bench = bench(plan, &mut self.provisioned, stop);
-        let trial = trial::run(&mut bench, subject, (workload, answers), place, Some(&log))?;
+        let log = self
+            .results
+            .interval_log(&log_name(workload, subject, place))?;
+        let of = (workload, answers);
+        let trial = self.rig.trial(plan, subject, of, place, Some(&log), stop)?;
         let rate = trial
             .window
             .as_ref()
             .map_or(0.0, |window| window.requests_per_second);
-        progress.trial_ended(&format!("{what}: {rate:.0} req/s, {}", trial.verdict.name()));
+        progress.trial_ended(&format!(
+            "{what}: {rate:.0} req/s, {}",
+            trial.verdict.name()
+        ));
         self.campaign.trials.push(trial);
+        self.results.save(&self.campaign)
+    }
+
+    /// Once a block: a block that is run again is measured beside the ceiling it had.
+    fn ceiling(&mut self, pgbench: &Pgbench, block: &Block, stop: &AtomicBool) -> Result<()> {
+        if block.attempt > 0 {
+            return Ok(());
+        }
+        self.rig.provisioned.settle(stop)?;
+        let plan = &self.campaign.plan;
+        let place = (plan.ladders[block.ladder].rungs[block.rung], block.block);
+        let workload = &self.workloads[block.ladder];
+        let run = pgbench.run(workload, place, plan, &self.rig.provisioned, stop)?;
+        self.campaign.pgbench.extend(run);
         self.results.save(&self.campaign)
     }
 
@@ -375,40 +390,14 @@ impl Session {
     }
 }
 
-/// Marks a server that is compared with itself.
-pub const AGAIN: &str = " (again)";
-
-fn bench<'a>(
-    plan: &'a Plan,
-    provisioned: &'a mut Provisioned,
-    stop: &'a AtomicBool,
-) -> Bench<'a> {
-    Bench {
-        plan,
-        provisioned,
-        stop,
-    }
-}
-
-/// A database with room for the plan's pool; a private one on its CPUs.
-fn provision(args: &DatabaseArgs, plan: &Plan, stop: &AtomicBool) -> Result<Provisioned> {
-    let provisioned = Provisioned::open(args, plan.pool, stop)?;
-    let database = &provisioned.database;
-    if let Some(postmaster) = database.postmaster_pid.filter(|_| database.is_private()) {
-        cpus::move_process(postmaster, &plan.cpus.database)
-            .context("cannot pin PostgreSQL to its CPUs")?;
-    }
-    Ok(provisioned)
-}
-
-fn serving<'s>(subjects: &'s [Subject], workload: &Workload) -> Vec<&'s Subject> {
+pub(crate) fn serving<'s>(subjects: &'s [Subject], workload: &Workload) -> Vec<&'s Subject> {
     subjects
         .iter()
         .filter(|subject| subject.server.skips(workload).is_none())
         .collect()
 }
 
-fn server_records(servers: &[Server]) -> Vec<ServerRecord> {
+pub(crate) fn server_records(servers: &[Server]) -> Vec<ServerRecord> {
     let same = |index: usize| {
         servers[..index]
             .iter()
@@ -419,24 +408,22 @@ fn server_records(servers: &[Server]) -> Vec<ServerRecord> {
         lane: server.lane,
         about: server.about.clone(),
         same_as: same(index).map(|earlier| earlier.name.clone()),
-        binary_sha256: server.programs().find_map(|program| environment::sha256_of(program)),
+        binary_sha256: server
+            .programs()
+            .find_map(|program| environment::sha256_of(program)),
         says: Vec::new(),
     };
     servers.iter().enumerate().map(record).collect()
 }
 
 /// One campaign, one set of programs, one content, one set of CPUs.
-fn refuse_changes(
-    campaign: &Campaign,
-    servers: &[ServerRecord],
-    provisioned: &Provisioned,
-) -> Result<()> {
-    for (then, now) in campaign.servers.iter().zip(servers) {
+fn refuse_changes(campaign: &Campaign, rig: &Rig) -> Result<()> {
+    for (then, now) in campaign.servers.iter().zip(server_records(&rig.servers)) {
         if then.binary_sha256 != now.binary_sha256 {
             bail!("the program of the server `{}` has changed", then.name);
         }
     }
-    let (then, now) = (&campaign.database, provisioned.record());
+    let (then, now) = (&campaign.database, rig.provisioned.record());
     if then.version != now.version {
         bail!("PostgreSQL was {}, and is {}", then.version, now.version);
     }

@@ -75,7 +75,10 @@ fn between_trials_changed_rows_are_put_back_and_statements_keep_their_ids() {
     let again = seed(&database.url, "0.01").unwrap();
     assert_eq!(again.fingerprint, FINGERPRINT_AT_A_HUNDREDTH);
     assert!(again.skipped, "the rows had not been put back");
-    assert!(!settler.settle(&never).unwrap(), "nothing has changed since");
+    assert!(
+        !settler.settle(&never).unwrap(),
+        "nothing has changed since"
+    );
 }
 
 #[test]

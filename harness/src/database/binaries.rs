@@ -63,6 +63,17 @@ pub(crate) fn on_this_machine(reasons: &mut Vec<String>) -> Vec<Installation> {
     found
 }
 
+/// Where pgbench may be: beside the servers' programs, and on the PATH.
+pub fn pgbench_programs() -> Vec<PathBuf> {
+    let installed = on_this_machine(&mut Vec::new());
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = installed
+        .into_iter()
+        .map(|installation| installation.bin)
+        .chain(std::env::split_paths(&path));
+    folders.map(|folder| folder.join("pgbench")).collect()
+}
+
 /// The installation in `bin`, or why it is of no use.
 pub(crate) fn inspect(bin: &Path) -> Result<Installation, String> {
     if let Some(missing) = PROGRAMS.iter().find(|program| !bin.join(program).is_file()) {

@@ -96,8 +96,16 @@ impl Settler {
         };
         format!(
             "changed rows are put back (TRUNCATE, the seed, VACUUM); {}; {}; a wait until nobody is at work",
-            or_not(self.prewarms, "prewarming", "the extension pg_prewarm is not there"),
-            or_not(self.checkpoints, "CHECKPOINT", "the role may not ask for one"),
+            or_not(
+                self.prewarms,
+                "prewarming",
+                "the extension pg_prewarm is not there"
+            ),
+            or_not(
+                self.checkpoints,
+                "CHECKPOINT",
+                "the role may not ask for one"
+            ),
         )
     }
 

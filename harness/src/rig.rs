@@ -1,0 +1,132 @@
+//! What every measuring command sets up: servers that are built, a database that is open, CPUs that are shared out.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use workloads::Workload;
+
+use crate::campaign::{Plan, Trial};
+use crate::cpus;
+use crate::environment::Environment;
+use crate::expected::Answers;
+use crate::folders::Folders;
+use crate::generator::GeneratorRecord;
+use crate::provision::{DatabaseArgs, Provisioned};
+use crate::server::Server;
+use crate::signals;
+use crate::subject::Subject;
+use crate::trial::{self, Bench, Place};
+
+/// Dropping it ends what was started for it.
+#[derive(Debug)]
+pub struct Rig {
+    pub folders: Folders,
+    pub servers: Vec<Server>,
+    pub provisioned: Provisioned,
+}
+
+impl Rig {
+    /// Builds the servers and opens the database; a private one goes to its CPUs.
+    ///
+    /// # Errors
+    /// A build fails, there is no database or it has no room for the pool, or an interruption.
+    pub fn open(
+        plan: &Plan,
+        servers: Vec<Server>,
+        folders: Folders,
+        database: &DatabaseArgs,
+        stop: &AtomicBool,
+    ) -> Result<Rig> {
+        build(&servers, &folders, stop)?;
+        eprintln!("CPUs: {}", plan.cpus.describe());
+        let provisioned = Provisioned::open(database, plan.pool, stop)?;
+        let database = &provisioned.database;
+        if let Some(postmaster) = database.postmaster_pid.filter(|_| database.is_private()) {
+            cpus::move_process(postmaster, &plan.cpus.database)
+                .context("cannot pin PostgreSQL to its CPUs")?;
+        }
+        Ok(Rig {
+            folders,
+            servers,
+            provisioned,
+        })
+    }
+
+    /// What the generator can do at best with as many connections.
+    ///
+    /// # Errors
+    /// The CPUs of the plan may not be used, or no port is free.
+    pub fn generator(&self, plan: &Plan, connections: usize) -> Result<GeneratorRecord> {
+        let generator = GeneratorRecord::measure(&plan.cpus, connections)?;
+        eprintln!("generator: {}", generator.describe());
+        Ok(generator)
+    }
+
+    pub fn environment(&self) -> Environment {
+        Environment::read(&self.folders.root)
+    }
+
+    /// Every server in every profile, each started once without a request.
+    ///
+    /// # Errors
+    /// A server does not keep its contract, or the database is lost.
+    pub fn subjects(
+        &mut self,
+        plan: &Plan,
+        ready_limit: Duration,
+        stop: &AtomicBool,
+    ) -> Result<Vec<Subject>> {
+        let mut subjects = Vec::new();
+        for server in &self.servers {
+            for &profile in &plan.profiles {
+                let how = (plan, &self.folders, ready_limit);
+                let provisioned = &mut self.provisioned;
+                subjects.push(Subject::prepare(server, profile, how, provisioned, stop)?);
+            }
+        }
+        Ok(subjects)
+    }
+
+    /// One trial on a database that has been brought back to its seeded state.
+    ///
+    /// # Errors
+    /// As [`trial::run`].
+    pub fn trial(
+        &mut self,
+        plan: &Plan,
+        subject: &Subject,
+        of: (&Workload, &Answers),
+        place: Place,
+        interval_log: Option<&Path>,
+        stop: &AtomicBool,
+    ) -> Result<Trial> {
+        self.provisioned.settle(stop)?;
+        let mut bench = Bench {
+            plan,
+            provisioned: &mut self.provisioned,
+            stop,
+        };
+        trial::run(&mut bench, subject, of, place, interval_log)
+    }
+}
+
+/// Builds each server by itself: one build of the whole workspace would give every server the features that any of
+/// them asks for.
+///
+/// # Errors
+/// A build fails, or is interrupted.
+pub fn build(servers: &[Server], folders: &Folders, stop: &AtomicBool) -> Result<()> {
+    let mut built: Vec<&[String]> = Vec::new();
+    for server in servers {
+        if built.contains(&server.build.as_slice()) {
+            continue;
+        }
+        signals::check(stop)?;
+        eprintln!("building {}", server.name);
+        server.build(&folders.root)?;
+        built.push(&server.build);
+    }
+    Ok(())
+}
