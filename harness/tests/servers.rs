@@ -26,6 +26,15 @@ use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
+/// Of a request to the database, in order.
+const STAGES: [&str; 5] = [
+    "admission",
+    "connection",
+    "database",
+    "handover",
+    "encoding",
+];
+
 /// The servers of this repository, built once.
 fn servers() -> &'static [Server] {
     static BUILT: OnceLock<Vec<Server>> = OnceLock::new();
@@ -420,6 +429,37 @@ fn every_lane_survives_clients_that_leave_in_the_middle() {
                 .all(|answer| answer.status == 200)
         );
         assert_eq!(shop.sessions(), 4, "{}", server.name);
+        assert!(running.stop().success());
+    }
+}
+
+#[test]
+fn every_lane_tells_where_the_time_of_its_requests_went() {
+    let shop = Shop::open();
+    for server in servers() {
+        let running = shop.start(server, &[]);
+        let begun = Instant::now();
+        for _ in 0..20 {
+            assert_eq!(running.get("/ten-ms").status, 200);
+        }
+        let (elapsed, usage) = (begun.elapsed(), running.usage());
+        let mean_ns = STAGES.map(|stage| {
+            let told = &usage["timings"][stage];
+            assert_eq!(told["count"], 20, "{} {stage}", server.name);
+            told["sum_ns"].as_u64().unwrap() / 20
+        });
+        let [admission, connection, database, handover, encoding] = mean_ns;
+        assert!(database >= 10_000_000, "{}: {mean_ns:?}", server.name);
+        assert!(admission.max(connection).max(handover).max(encoding) < database);
+        let total_ns = u128::from(mean_ns.iter().sum::<u64>());
+        assert!(total_ns * 20 <= elapsed.as_nanos(), "{}", server.name);
+        assert_eq!(running.get("/point-read/2147483647").status, 404);
+        assert_eq!(running.usage()["timings"], usage["timings"]);
+        assert!(running.stop().success());
+
+        let running = shop.start(server, &["--timings", "off"]);
+        assert_eq!(running.get("/ten-ms").status, 200);
+        assert_eq!(running.usage().get("timings"), Some(&Value::Null));
         assert!(running.stop().success());
     }
 }
