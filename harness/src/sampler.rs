@@ -20,6 +20,8 @@ use crate::monitor::Monitor;
 pub use activity::{Activity, Scene, Session, SessionId};
 
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
+/// So much earlier than that, so that the last of a window of whole seconds comes while everybody is still at work.
+const AHEAD: Duration = Duration::from_millis(20);
 /// Every fifth sample reads the processes too.
 const SAMPLES_A_SECOND: u32 = 5;
 /// A PostgreSQL that takes longer for a sample has stopped.
@@ -165,17 +167,15 @@ impl Watch {
         loop {
             self.sample();
             tick = next_tick(start.elapsed(), tick);
-            let due = SAMPLE_EVERY * tick;
+            let pause = due(tick).saturating_sub(start.elapsed());
             // An order and the end of the orders mean the same: the window is over.
-            match orders.recv_timeout(due.saturating_sub(start.elapsed())) {
-                Err(RecvTimeoutError::Timeout) => {}
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
+            if orders.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+                break;
             }
             if tick.is_multiple_of(SAMPLES_A_SECOND) {
                 series.take();
             }
         }
-        self.sample();
         Some(Seen {
             activity: std::mem::take(&mut self.activity),
             seconds: series.finish(),
@@ -226,9 +226,14 @@ fn cpu_of_this_thread() -> Duration {
         .map_or(Duration::ZERO, Duration::from)
 }
 
+/// When a tick is due, from the window's start.
+fn due(tick: u32) -> Duration {
+    (SAMPLE_EVERY * tick).saturating_sub(AHEAD)
+}
+
 /// The first tick that is still to come, so that a late sample does not make the others follow each other in haste.
 fn next_tick(elapsed: Duration, tick: u32) -> u32 {
-    let passed = elapsed.as_nanos() / SAMPLE_EVERY.as_nanos();
+    let passed = (elapsed + AHEAD).as_nanos() / SAMPLE_EVERY.as_nanos();
     u32::try_from(passed).unwrap_or(u32::MAX - 1).max(tick) + 1
 }
 
@@ -239,7 +244,12 @@ mod tests {
     #[test]
     fn a_late_sample_is_left_out_and_not_made_up_for() {
         assert_eq!(next_tick(Duration::from_millis(3), 0), 1);
-        assert_eq!(next_tick(Duration::from_millis(203), 1), 2);
+        assert_eq!(next_tick(Duration::from_millis(183), 1), 2);
         assert_eq!(next_tick(Duration::from_millis(950), 1), 5);
+    }
+
+    #[test]
+    fn the_last_of_five_samples_a_second_comes_before_the_second_is_over() {
+        assert_eq!(due(5), Duration::from_millis(980));
     }
 }

@@ -11,8 +11,6 @@ use crate::cpus::CpuPlan;
 
 /// The pressure of the whole machine: the generator's own is rarely there.
 const MACHINE_PRESSURE: &str = "/proc/pressure/cpu";
-/// A shorter rest at the window's end says nothing.
-const SHORTEST: Duration = Duration::from_millis(100);
 
 /// About a second of a window. What cannot be seen is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,11 +78,8 @@ impl Series {
         self.last = now;
     }
 
-    /// All seconds, with what is left of the last one.
-    pub fn finish(mut self) -> Vec<Second> {
-        if self.last.at.elapsed() >= SHORTEST {
-            self.take();
-        }
+    /// What was taken.
+    pub fn finish(self) -> Vec<Second> {
         self.seconds
     }
 }
