@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::capacity::CapacityArgs;
+use crate::compare::CompareArgs;
 use crate::database;
 use crate::doctor::DoctorArgs;
 use crate::list::ListArgs;
@@ -37,6 +38,8 @@ pub enum Command {
     Run(RunArgs),
     /// The highest rate at which each lane meets a service level objective
     Capacity(CapacityArgs),
+    /// Two campaigns, or two servers of one: ratios, intervals and verdicts
+    Compare(CompareArgs),
     /// The load engine alone, against any URL
     Load(LoadArgs),
     /// Is this machine fit to measure?

@@ -78,6 +78,14 @@ impl Metric {
         }
     }
 
+    pub fn unit(self) -> &'static str {
+        match self {
+            Metric::Throughput => "/s",
+            Metric::P50 | Metric::P90 | Metric::P99 | Metric::P999 => "ms",
+            Metric::CpuPerRequest => "µs",
+        }
+    }
+
     /// Per second, milliseconds, or microseconds of CPU. `None` where too few requests lie beyond a percentile, or
     /// nothing was measured.
     pub fn of(self, window: &Window) -> Option<f64> {

@@ -26,7 +26,8 @@ pub fn by_name<'a, T>(
     }
 }
 
-fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+/// The candidate that a mistyped `name` may have meant.
+pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
         .filter(|(similarity, _)| *similarity > 0.7)

@@ -1,32 +1,17 @@
-//! The table at the end of a run: a row for each server and rung, medians over the blocks.
+//! The tables at the end of a run, with the sentences that close them and what there is to know about them.
 
 use comfy_table::{CellAlignment, Table, presets};
-use stats::{Firmness, Spread, firmness, median};
+use stats::median;
 
 use crate::blocks::counting;
-use crate::campaign::{Campaign, Trial, Window};
+use crate::campaign::{Campaign, Ladder, Trial, Window};
 use crate::checks::{Check, Outcome, Verdict};
+use crate::metric::Metric;
 use crate::process::Profile;
+use crate::rows::{self, cell};
 use crate::rung::Rung;
-
-const HEADER: [&str; 14] = [
-    "conns",
-    "server",
-    "req/s",
-    "±",
-    "p50 ms",
-    "p99 ms",
-    "p99.9 ms",
-    "CPU µs/req",
-    "DB µs/req",
-    "switches/req",
-    "threads",
-    "RSS MiB",
-    "SQL/tx/trips",
-    "verdict",
-];
-/// Columns of text; the others are figures.
-const TEXT_COLUMNS: [usize; 2] = [1, 13];
+use crate::verdicts::{NoiseFloors, apart, subjects};
+use crate::{sentences, theory, verdicts};
 
 /// Prints a campaign's tables and what there is to know about them on stdout.
 pub fn print(campaign: &Campaign) {
@@ -41,7 +26,7 @@ pub fn print(campaign: &Campaign) {
                 print_rungs(campaign, &ladder.workload, kind, &rungs);
             }
         }
-        for line in notes(campaign, &ladder.workload) {
+        for line in notes(campaign, ladder) {
             println!("{line}");
         }
     }
@@ -54,6 +39,9 @@ fn print_rungs(campaign: &Campaign, workload: &str, kind: &str, rungs: &[Rung]) 
         plan.pool, plan.blocks, plan.window_seconds, plan.warmup_seconds
     );
     println!("{}", of_rungs(campaign, workload, rungs));
+    for line in sentences::of_table(campaign, workload, rungs) {
+        println!("{line}");
+    }
 }
 
 /// Of the trials that count.
@@ -64,96 +52,120 @@ pub fn gravest(campaign: &Campaign) -> Verdict {
 
 /// The rows of one workload's rungs of one kind, as text.
 fn of_rungs(campaign: &Campaign, workload: &str, rungs: &[Rung]) -> String {
+    let header = rows::header(rungs.iter().any(|rung| rung.is_open()));
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(HEADER);
+    let names = header.iter().map(|(name, _)| *name);
+    table.load_style(presets::NOTHING).set_header(names);
     for (index, &rung) in rungs.iter().enumerate() {
         if index > 0 {
-            table.add_row([""; HEADER.len()]);
+            table.add_row(vec![""; header.len()]);
         }
-        for server in &campaign.plan.servers {
-            for &profile in &campaign.plan.profiles {
-                let trials = trials_of(campaign, workload, server, profile, rung);
-                if !trials.is_empty() {
-                    table.add_row(row(campaign, &trials));
-                }
-            }
+        for trials in subjects(campaign, workload, rung) {
+            table.add_row(rows::measured(campaign, &trials));
+        }
+        for bound in theory::bounds(campaign, workload, rung) {
+            table.add_row(rows::theoretical(rung, &bound));
         }
     }
-    for column in table
-        .column_iter_mut()
-        .enumerate()
-        .filter(|(index, _)| !TEXT_COLUMNS.contains(index))
-    {
-        column.1.set_cell_alignment(CellAlignment::Right);
+    for (column, (_, is_text)) in table.column_iter_mut().zip(header) {
+        if !is_text {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
     }
     table.trim_fmt()
 }
 
-/// What a reader of the table has to know: why rows are not valid, how near the ceiling they came, and what a library
-/// does that no setting turns off.
-fn notes(campaign: &Campaign, workload: &str) -> Vec<String> {
-    let trials = || {
-        campaign
-            .trials
-            .iter()
-            .filter(|trial| trial.workload == workload)
-    };
-    let tripped = trials().flat_map(|trial| {
-        let tripped = trial
-            .checks
-            .iter()
-            .filter(|check| check.outcome == Outcome::Tripped);
-        tripped.map(move |check| reason(trial, check))
-    });
-    let mut lines: Vec<String> = tripped.collect();
-    lines.extend(ceilings(campaign, workload));
+/// What a reader of the tables has to know: why rows are not valid, which blocks stand apart, what a difference has to
+/// exceed, how near the ceiling the servers came, how they scale, and what a library does that no setting turns off.
+fn notes(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
+    let Ladder { workload, rungs } = ladder;
+    let trials = campaign
+        .trials
+        .iter()
+        .filter(|trial| trial.workload == *workload);
+    let mut lines: Vec<String> = trials
+        .flat_map(|trial| {
+            let tripped = trial
+                .checks
+                .iter()
+                .filter(|check| check.outcome == Outcome::Tripped);
+            tripped.map(move |check| reason(trial, check))
+        })
+        .collect();
+    lines.extend(blocks_apart(campaign, ladder));
+    lines.extend(noise_floors(campaign, ladder));
+    lines.extend(shares_of_ceiling(campaign, ladder));
+    lines.extend(theory::scaling(campaign, workload, rungs));
     lines.extend(library_notes(campaign));
     lines
 }
 
+fn blocks_apart(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
+    let mut lines = Vec::new();
+    for &rung in &ladder.rungs {
+        for trials in subjects(campaign, &ladder.workload, rung) {
+            let label = label(&trials[0].server, trials[0].profile);
+            lines.extend(apart(&trials).into_iter().map(|apart| {
+                format!(
+                    "* {label} at {rung}, block {}: {:.3} {}, the median is {:.3}: {:.1} robust standard deviations away. It counts all the same",
+                    apart.block + 1,
+                    apart.figure,
+                    Metric::primary(rung).unit(),
+                    apart.median,
+                    apart.modified_z.abs(),
+                )
+            }));
+        }
+    }
+    lines
+}
+
+/// What the campaign's A/A pairs show, where there are any.
+fn noise_floors(campaign: &Campaign, ladder: &Ladder) -> Option<String> {
+    let all = verdicts::pairs(campaign, &ladder.workload, &ladder.rungs);
+    if !all.iter().any(|pair| pair.identical) {
+        return None;
+    }
+    let floors = NoiseFloors::of(&[campaign], &ladder.workload);
+    let each = Metric::ALL.map(|metric| {
+        let percent = 100.0 * (floors.in_metric(metric).ratio() - 1.0);
+        format!("{} {percent:.1} %", metric.name())
+    });
+    Some(format!(
+        "noise floor by the server that ran under two names, for the other pairs: {}",
+        each.join(", ")
+    ))
+}
+
 /// For a workload that holds its connection for a known time: the share of `pool / delay`, and of the pool divided by
 /// the mean time PostgreSQL measured for the statement.
-fn ceilings(campaign: &Campaign, workload: &str) -> Vec<String> {
+fn shares_of_ceiling(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
     let pool = campaign.plan.pool as f64;
     let mut lines = Vec::new();
-    for trial in campaign
-        .trials
-        .iter()
-        .filter(|trial| trial.workload == workload && trial.block == 0)
-    {
-        let all = trials_of(
-            campaign,
-            workload,
-            &trial.server,
-            trial.profile,
-            trial.rung,
-        );
-        let figure = |of: &dyn Fn(&Window) -> Option<f64>| {
-            let values: Option<Vec<f64>> = all
+    for &rung in &ladder.rungs {
+        for trials in subjects(campaign, &ladder.workload, rung) {
+            let windows: Vec<&Window> = trials
                 .iter()
                 .filter_map(|trial| trial.window.as_ref())
-                .map(of)
                 .collect();
-            values.and_then(|values| median(&values))
-        };
-        let Some(delay_ms) = trial.window.as_ref().and_then(|window| window.delay_ms) else {
-            continue;
-        };
-        let ceiling = pool / delay_ms * 1000.0;
-        let share = figure(&|window| Some(100.0 * window.requests_per_second / ceiling));
-        let effective = figure(&|window| {
-            let mean_ms = window
-                .database
-                .and_then(|database| database.mean_execution_ms())?;
-            Some(100.0 * window.requests_per_second / (pool / mean_ms * 1000.0))
-        });
-        lines.push(format!(
-            "{} at {}: {} % of the ceiling of {ceiling:.0}/s, {} % of the effective one (pool / measured query time)",
-            label(&trial.server, trial.profile),
-            trial.rung,
-            cell(share, 1),
-            cell(effective, 1),
-        ));
+            let Some(delay_ms) = windows.iter().find_map(|window| window.delay_ms) else {
+                continue;
+            };
+            let ceiling = pool / delay_ms * 1000.0;
+            let share = |of: &dyn Fn(&Window) -> Option<f64>| {
+                let shares: Option<Vec<f64>> = windows.iter().map(|window| of(window)).collect();
+                cell(shares.and_then(|shares| median(&shares)), 1)
+            };
+            lines.push(format!(
+                "{} at {rung}: {} % of the ceiling of {ceiling:.0}/s, {} % of the effective one (pool / measured query time)",
+                label(&trials[0].server, trials[0].profile),
+                share(&|window| Some(100.0 * window.requests_per_second / ceiling)),
+                share(&|window| {
+                    let mean_ms = window.database.and_then(|database| database.mean_execution_ms())?;
+                    Some(100.0 * window.requests_per_second / (pool / mean_ms * 1000.0))
+                }),
+            ));
+        }
     }
     lines
 }
@@ -176,30 +188,14 @@ fn library_notes(campaign: &Campaign) -> Vec<String> {
 
 fn reason(trial: &Trial, check: &Check) -> String {
     format!(
-        "{} {} at {}, block {}: {:?}: {}",
+        "{} {} at {}, block {}: {}: {}",
         label(&trial.server, trial.profile),
         check.verdict.name(),
         trial.rung,
         trial.block + 1,
-        check.code,
+        check.code.name(),
         check.figure
     )
-}
-
-fn trials_of<'a>(
-    campaign: &'a Campaign,
-    workload: &str,
-    server: &str,
-    profile: Profile,
-    rung: Rung,
-) -> Vec<&'a Trial> {
-    let wanted = |trial: &&Trial| {
-        trial.workload == workload
-            && trial.server == server
-            && trial.profile == profile
-            && trial.rung == rung
-    };
-    counting(&campaign.trials).filter(wanted).collect()
 }
 
 /// The server's name; its profile only where it is not the usual one.
@@ -208,119 +204,6 @@ pub fn label(server: &str, profile: Profile) -> String {
         Profile::Parity => server.to_owned(),
         Profile::Defaults => format!("{server} (defaults)"),
     }
-}
-
-fn row(campaign: &Campaign, trials: &[&Trial]) -> Vec<String> {
-    let first = trials[0];
-    let windows: Vec<&Window> = trials
-        .iter()
-        .filter_map(|trial| trial.window.as_ref())
-        .collect();
-    let of = |figure: fn(&Window) -> f64| {
-        median(
-            &windows
-                .iter()
-                .map(|window| figure(window))
-                .collect::<Vec<_>>(),
-        )
-    };
-    let rate = Spread::of(
-        &windows
-            .iter()
-            .map(|window| window.requests_per_second)
-            .collect::<Vec<_>>(),
-    );
-    vec![
-        first.rung.figure(),
-        label(&first.server, first.profile),
-        cell(rate.map(|rate| rate.median), 0),
-        rate.filter(|_| windows.len() > 1)
-            .map_or_else(dash, |rate| format!("{:.1} %", 100.0 * rate.half_range())),
-        percentile(&windows, 0.50, |window| window.response_ns.p50),
-        percentile(&windows, 0.99, |window| window.response_ns.p99),
-        percentile(&windows, 0.999, |window| window.response_ns.p99_9),
-        cell(
-            of(|window| microseconds_each(window, window.server.cpu_seconds)),
-            1,
-        ),
-        cell(
-            of(|window| microseconds_each(window, window.database_cpu_seconds.unwrap_or(f64::NAN))),
-            1,
-        ),
-        cell(of(switches_each), 2),
-        cell(of(|window| window.server.threads as f64), 0),
-        cell(
-            of(|window| window.server.rss_bytes as f64 / f64::from(1 << 20)),
-            0,
-        ),
-        round_trips(campaign, first, &windows),
-        trials
-            .iter()
-            .map(|trial| trial.verdict)
-            .max()
-            .unwrap_or(Verdict::Invalid)
-            .name()
-            .to_owned(),
-    ]
-}
-
-fn dash() -> String {
-    "-".to_owned()
-}
-
-fn cell(figure: Option<f64>, decimals: usize) -> String {
-    figure.map_or_else(dash, |figure| format!("{figure:.decimals$}"))
-}
-
-fn microseconds_each(window: &Window, seconds: f64) -> f64 {
-    seconds * 1e6 / window.counts.correct as f64
-}
-
-fn switches_each(window: &Window) -> f64 {
-    let switches = window.server.voluntary_switches + window.server.involuntary_switches;
-    switches as f64 / window.counts.correct as f64
-}
-
-/// The median over the trials of a percentile; `~` where too few requests lie beyond it to be firm.
-fn percentile(windows: &[&Window], quantile: f64, latency_ns: fn(&Window) -> u64) -> String {
-    let fewest = windows
-        .iter()
-        .map(|window| window.counts.correct)
-        .min()
-        .unwrap_or(0);
-    let mark = match firmness(quantile, fewest) {
-        Firmness::Firm => "",
-        Firmness::Tentative => "~",
-        Firmness::Absent => return dash(),
-    };
-    let milliseconds: Vec<f64> = windows
-        .iter()
-        .map(|window| latency_ns(window) as f64 / 1e6)
-        .collect();
-    median(&milliseconds).map_or_else(dash, |value| format!("{mark}{value:.3}"))
-}
-
-/// Statements, transactions and round trips per request: the first two counted in the trials, the last beforehand.
-fn round_trips(campaign: &Campaign, trial: &Trial, windows: &[&Window]) -> String {
-    let statements: Option<Vec<f64>> = windows
-        .iter()
-        .map(|window| window.statements_per_request)
-        .collect();
-    let transactions: Vec<f64> = windows
-        .iter()
-        .map(|window| window.transactions_per_request)
-        .collect();
-    let inspected = campaign.inspections.iter().find(|inspection| {
-        inspection.workload == trial.workload
-            && inspection.server == trial.server
-            && inspection.profile == trial.profile
-    });
-    format!(
-        "{}/{}/{}",
-        each(statements.and_then(|statements| median(&statements))),
-        each(median(&transactions)),
-        each(inspected.and_then(|inspection| inspection.round_trips_per_request)),
-    )
 }
 
 /// A whole number where it is one to two decimals.

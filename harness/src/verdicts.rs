@@ -119,6 +119,19 @@ impl Answer {
             (low > 1.0 || high < 1.0).then_some(Doubt::NoiseFloor)
         }
     }
+
+    pub fn doubt_in_words(&self) -> Option<String> {
+        self.doubt().map(|doubt| match doubt {
+            Doubt::IntervalsDisagree => "Student's t and the bootstrap disagree".to_owned(),
+            Doubt::NoiseFloor => {
+                let floor = 100.0 * (self.noise_floor.ratio() - 1.0);
+                format!("not beyond the noise floor of {floor:.1} %")
+            }
+            Doubt::Adjustment => {
+                format!("p = {:.2} after Holm's adjustment", self.adjusted_p_value)
+            }
+        })
+    }
 }
 
 /// All pairs of servers at each of the rungs, the earlier one in the plan's order first.
@@ -378,3 +391,6 @@ pub fn in_words(metric: Metric, verdict: Verdict) -> &'static str {
 pub fn greater_is_better(metric: Metric) -> bool {
     metric.better() == Better::Higher
 }
+
+#[cfg(test)]
+mod tests;

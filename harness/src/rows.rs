@@ -1,0 +1,225 @@
+//! The rows of one table: a server at a rung, medians over the blocks; and beside them what theory allows.
+
+use stats::{Firmness, Spread, firmness, median};
+
+use crate::campaign::{Campaign, Trial, Window};
+use crate::checks::Verdict;
+use crate::rung::Rung;
+use crate::table::{each, label};
+use crate::theory::Bound;
+use crate::verdicts::apart;
+
+/// Columns, each with whether it is text rather than a figure.
+pub type Header = &'static [(&'static str, bool)];
+
+const CLOSED: Header = &[
+    ("conns", false),
+    ("server", true),
+    ("req/s", false),
+    ("±", false),
+    ("p50 ms", false),
+    ("p99 ms", false),
+    ("p99.9 ms", false),
+    ("CPU µs/req", false),
+    ("DB µs/req", false),
+    ("switches/req", false),
+    ("threads", false),
+    ("RSS MiB", false),
+    ("SQL/tx/trips", false),
+    ("verdict", true),
+];
+
+const OPEN: Header = &[
+    ("offered/s", false),
+    ("server", true),
+    ("achieved/s", false),
+    ("completed", false),
+    ("p50 ms", false),
+    ("p99 ms", false),
+    ("p99.9 ms", false),
+    ("service p99", false),
+    ("CPU µs/req", false),
+    ("DB µs/req", false),
+    ("switches/req", false),
+    ("threads", false),
+    ("RSS MiB", false),
+    ("verdict", true),
+];
+
+/// Of the table of closed or of open rungs.
+pub fn header(open: bool) -> Header {
+    if open { OPEN } else { CLOSED }
+}
+
+/// The row of one server at one rung. `trials` are never none.
+pub fn measured(campaign: &Campaign, trials: &[&Trial]) -> Vec<String> {
+    let first = trials[0];
+    let windows: Vec<&Window> = trials
+        .iter()
+        .filter_map(|trial| trial.window.as_ref())
+        .collect();
+    let verdict = trials.iter().map(|trial| trial.verdict).max();
+    let verdict = verdict.unwrap_or(Verdict::Invalid).name().to_owned();
+    let mark = if apart(trials).is_empty() { "" } else { "*" };
+    let mut row = vec![first.rung.figure(), label(&first.server, first.profile)];
+    let p99 = percentile(&windows, 0.99, |window| window.response_ns.p99);
+    if first.rung.is_open() {
+        row.push(cell(rate(&windows).map(|rate| rate.median), 0));
+        row.push(completed(&windows));
+        row.push(percentile(&windows, 0.50, |window| window.response_ns.p50));
+        row.push(format!("{p99}{mark}"));
+        row.push(percentile(&windows, 0.999, |window| {
+            window.response_ns.p99_9
+        }));
+        row.push(percentile(&windows, 0.99, |window| window.service_ns.p99));
+        row.extend(costs(&windows));
+    } else {
+        row.push(format!(
+            "{}{mark}",
+            cell(rate(&windows).map(|rate| rate.median), 0)
+        ));
+        row.push(half_range(&windows));
+        row.push(percentile(&windows, 0.50, |window| window.response_ns.p50));
+        row.push(p99);
+        row.push(percentile(&windows, 0.999, |window| {
+            window.response_ns.p99_9
+        }));
+        row.extend(costs(&windows));
+        row.push(round_trips(campaign, first, &windows));
+    }
+    row.push(verdict);
+    row
+}
+
+/// The row of what no server made.
+pub fn theoretical(rung: Rung, bound: &Bound) -> Vec<String> {
+    let header = header(rung.is_open());
+    let mut row = vec![String::new(); header.len()];
+    row[0] = rung.figure();
+    row[1].clone_from(&bound.label);
+    row[2] = cell(bound.requests_per_second, 0);
+    for (index, name) in ["p50 ms", "p99 ms", "p99.9 ms"].into_iter().enumerate() {
+        let column = header.iter().position(|(column, _)| *column == name);
+        if let Some(column) = column {
+            row[column] = cell(bound.response_ms.map(|response| response[index]), 3);
+        }
+    }
+    row
+}
+
+fn rate(windows: &[&Window]) -> Option<Spread> {
+    let rates: Vec<f64> = windows
+        .iter()
+        .map(|window| window.requests_per_second)
+        .collect();
+    Spread::of(&rates)
+}
+
+fn half_range(windows: &[&Window]) -> String {
+    let spread = rate(windows).filter(|_| windows.len() > 1);
+    spread.map_or_else(dash, |rate| format!("{:.1} %", 100.0 * rate.half_range()))
+}
+
+/// Of all blocks together, so that one bad block shows.
+fn completed(windows: &[&Window]) -> String {
+    let scheduled: u64 = windows.iter().map(|window| window.counts.scheduled).sum();
+    let correct: u64 = windows.iter().map(|window| window.counts.correct).sum();
+    if scheduled == 0 {
+        return dash();
+    }
+    if correct == scheduled {
+        return "100 %".to_owned();
+    }
+    // Never rounded up to all.
+    let share = (1e4 * correct as f64 / scheduled as f64).floor() / 1e2;
+    format!("{share:.2} %")
+}
+
+fn costs(windows: &[&Window]) -> [String; 5] {
+    let of = |figure: fn(&Window) -> f64| {
+        median(
+            &windows
+                .iter()
+                .map(|window| figure(window))
+                .collect::<Vec<_>>(),
+        )
+    };
+    [
+        cell(
+            of(|window| microseconds_each(window, window.server.cpu_seconds)),
+            1,
+        ),
+        cell(
+            of(|window| microseconds_each(window, window.database_cpu_seconds.unwrap_or(f64::NAN))),
+            1,
+        ),
+        cell(of(switches_each), 2),
+        cell(of(|window| window.server.threads as f64), 0),
+        cell(
+            of(|window| window.server.rss_bytes as f64 / f64::from(1 << 20)),
+            0,
+        ),
+    ]
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+/// A dash where there is no figure.
+pub fn cell(figure: Option<f64>, decimals: usize) -> String {
+    figure
+        .filter(|figure| figure.is_finite())
+        .map_or_else(dash, |figure| format!("{figure:.decimals$}"))
+}
+
+fn microseconds_each(window: &Window, seconds: f64) -> f64 {
+    seconds * 1e6 / window.counts.correct as f64
+}
+
+fn switches_each(window: &Window) -> f64 {
+    let switches = window.server.voluntary_switches + window.server.involuntary_switches;
+    switches as f64 / window.counts.correct as f64
+}
+
+/// The median over the trials of a percentile; `~` where too few requests lie beyond it to be firm.
+fn percentile(windows: &[&Window], quantile: f64, latency_ns: fn(&Window) -> u64) -> String {
+    let fewest = windows
+        .iter()
+        .map(|window| window.counts.correct)
+        .min()
+        .unwrap_or(0);
+    let mark = match firmness(quantile, fewest) {
+        Firmness::Firm => "",
+        Firmness::Tentative => "~",
+        Firmness::Absent => return dash(),
+    };
+    let milliseconds: Vec<f64> = windows
+        .iter()
+        .map(|window| latency_ns(window) as f64 / 1e6)
+        .collect();
+    median(&milliseconds).map_or_else(dash, |value| format!("{mark}{value:.3}"))
+}
+
+/// Statements, transactions and round trips per request: the first two counted in the trials, the last beforehand.
+fn round_trips(campaign: &Campaign, trial: &Trial, windows: &[&Window]) -> String {
+    let statements: Option<Vec<f64>> = windows
+        .iter()
+        .map(|window| window.statements_per_request)
+        .collect();
+    let transactions: Vec<f64> = windows
+        .iter()
+        .map(|window| window.transactions_per_request)
+        .collect();
+    let inspected = campaign.inspections.iter().find(|inspection| {
+        inspection.workload == trial.workload
+            && inspection.server == trial.server
+            && inspection.profile == trial.profile
+    });
+    format!(
+        "{}/{}/{}",
+        each(statements.and_then(|statements| median(&statements))),
+        each(median(&transactions)),
+        each(inspected.and_then(|inspection| inspection.round_trips_per_request)),
+    )
+}
