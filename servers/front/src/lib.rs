@@ -24,8 +24,8 @@
 //! ```
 //!
 //! `count` and `sum_ns` are exact. A bucket is `[upper_bound_ns, count]`; empty ones are left out. A duration in it is
-//! below its bound and at least 8/9 of it, where bounds are whole nanoseconds. `timings` is null with `--timings off`,
-//! which spares the readings of the clock.
+//! below its bound and at least 8/9 of it; where the bound is 8 ns or less, it is the one nanosecond below. `timings` is
+//! null with `--timings off`, which spares the readings of the clock.
 
 mod admission;
 mod app;

@@ -2,10 +2,14 @@
 //!
 //! A request takes a lap at the end of each stage. Each lap is the time since the one before, so that the stages of a
 //! request add up to its whole time, to the nanosecond, whatever a lane tells or leaves out. Recording is two relaxed
-//! additions a stage: no lock, no allocation. Six readings of the clock a request is the rest of the cost.
+//! additions a stage, on cache lines that no other core writes: no lock, no allocation. Six readings of the clock a
+//! request are the rest of the cost.
 
 use std::array;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::iter;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -68,37 +72,59 @@ fn nanoseconds(duration: Duration) -> u64 {
 /// The histograms of one server, since its start.
 #[derive(Debug)]
 pub(crate) struct Timings {
-    /// Nothing with `--timings off`.
-    stages: Option<Box<[Histogram; STAGES]>>,
+    /// One a worker thread, as far as there is one worker a core; nothing with `--timings off`.
+    shards: Option<Vec<Shard>>,
+}
+
+/// The stages of the requests that some threads ended. Aligned to the pairs of cache lines that CPUs fetch together.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Shard([Histogram; STAGES]);
+
+impl Shard {
+    /// The one of this thread.
+    fn own(shards: &[Shard]) -> Option<&Shard> {
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static THREAD: usize = THREADS.fetch_add(1, Ordering::Relaxed);
+        }
+        shards.get(THREAD.with(|thread| thread % shards.len()))
+    }
 }
 
 impl Timings {
     pub(crate) fn new(on: bool) -> Timings {
-        let stages = on.then(|| Box::new(array::from_fn(|_| Histogram::default())));
-        Timings { stages }
+        let shard = || Shard(array::from_fn(|_| Histogram::default()));
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        Timings {
+            shards: on.then(|| iter::repeat_with(shard).take(cores).collect()),
+        }
     }
 
     /// A request begins.
     pub(crate) fn start(&self) -> Laps {
         Laps {
-            last: self.stages.as_ref().map(|_| Instant::now()),
+            last: self.shards.as_ref().map(|_| Instant::now()),
             took_ns: [0; STAGES],
         }
     }
 
     /// A request has its body. Only a successful one is recorded: a failure says little about where time goes.
     pub(crate) fn record(&self, mut laps: Laps) {
-        let Some(stages) = &self.stages else { return };
+        let shards = self.shards.as_deref();
+        let Some(shard) = shards.and_then(Shard::own) else {
+            return;
+        };
         laps.lap(Stage::Encoding, Instant::now);
-        for (stage, took_ns) in stages.iter().zip(laps.took_ns) {
+        for (stage, took_ns) in shard.0.iter().zip(laps.took_ns) {
             stage.record(took_ns);
         }
     }
 
     /// What was recorded so far. A request that is being recorded meanwhile may be in some stages only.
     pub(crate) fn read(&self) -> Option<Report> {
-        let stages = self.stages.as_ref()?;
-        let read = |stage: Stage| stages[stage as usize].read();
+        let shards = self.shards.as_ref()?;
+        let read = |stage| StageReport::of(shards, stage);
         Some(Report {
             admission: read(Stage::Admission),
             connection: read(Stage::Connection),
@@ -123,9 +149,31 @@ pub(crate) struct Report {
 struct StageReport {
     count: u64,
     sum_ns: u64,
-    /// Bound and count of each bucket that is not empty, ascending. Durations in it are below its bound, and no
-    /// less than the bound of the bucket before it.
+    /// Bound and count of each bucket that is not empty, ascending. See the crate's documentation.
     buckets: Vec<(u64, u64)>,
+}
+
+impl StageReport {
+    fn of(shards: &[Shard], stage: Stage) -> StageReport {
+        let (mut sum_ns, mut counts) = (0, [0; BUCKETS]);
+        for Shard(stages) in shards {
+            let histogram = &stages[stage as usize];
+            sum_ns += histogram.sum_ns.load(Ordering::Relaxed);
+            for (count, bucket) in counts.iter_mut().zip(&histogram.buckets) {
+                *count += bucket.load(Ordering::Relaxed);
+            }
+        }
+        let bounds_ns = (1..).map(lower_bound_ns);
+        let buckets: Vec<_> = bounds_ns
+            .zip(counts)
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        StageReport {
+            count: counts.iter().sum(),
+            sum_ns,
+            buckets,
+        }
+    }
 }
 
 /// Buckets of an octave, which makes a bucket at most 1/8 wider than its lower bound.
@@ -156,19 +204,6 @@ impl Histogram {
     fn record(&self, duration_ns: u64) {
         self.sum_ns.fetch_add(duration_ns, Ordering::Relaxed);
         self.buckets[bucket(duration_ns)].fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn read(&self) -> StageReport {
-        let counts = self.buckets.iter().zip(1..);
-        let buckets: Vec<_> = counts
-            .map(|(count, next)| (lower_bound_ns(next), count.load(Ordering::Relaxed)))
-            .filter(|(_, count)| *count > 0)
-            .collect();
-        StageReport {
-            count: buckets.iter().map(|(_, count)| count).sum(),
-            sum_ns: self.sum_ns.load(Ordering::Relaxed),
-            buckets,
-        }
     }
 }
 
@@ -217,13 +252,13 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_is_exact_and_the_buckets_that_are_not_empty_are_told_in_order() {
-        let histogram = Histogram::default();
-        for duration_ns in [10_000_001, 3, 10_000_000, 0] {
-            histogram.record(duration_ns);
+    fn the_sum_over_all_threads_is_exact_and_buckets_that_are_not_empty_are_told_in_order() {
+        let shards = [(); 2].map(|()| Shard(array::from_fn(|_| Histogram::default())));
+        for (duration_ns, shard) in [(10_000_001, 0), (3, 0), (10_000_000, 1), (0, 1)] {
+            shards[shard].0[Stage::Database as usize].record(duration_ns);
         }
         assert_eq!(
-            histogram.read(),
+            StageReport::of(&shards, Stage::Database),
             StageReport {
                 count: 4,
                 sum_ns: 20_000_004,
