@@ -279,6 +279,7 @@ mod tests {
                 "counts": counts, "errors": [], "generator_cpu_seconds": 0.1, "transactions_per_request": 1.0,
                 "server": { "cpu_seconds": 1.0, "threads": 2, "rss_bytes": 1, "voluntary_switches": 1,
                     "involuntary_switches": 1 },
+                "sessions": { "samples": 0, "doing": {}, "sampler_cpu_seconds": 0.0 }, "series": [],
             },
         });
         serde_json::from_value(trial).unwrap()
