@@ -38,24 +38,28 @@ pub fn remarks(a: &Campaign, b: &Campaign) -> Vec<String> {
         &a.plan.blocks.to_string(),
         &b.plan.blocks.to_string(),
     );
+    let mut same_programs: Vec<&str> = Vec::new();
     for of_a in &a.servers {
         let Some(of_b) = b.servers.iter().find(|of_b| of_b.name == of_a.name) else {
             continue;
         };
+        if of_a.binary_sha256.is_some() && of_a.binary_sha256 == of_b.binary_sha256 {
+            same_programs.push(&of_a.name);
+            continue;
+        }
         let [program_a, program_b] =
             [of_a, of_b].map(|server| shortened(server.binary_sha256.as_deref()));
-        if of_a.binary_sha256.is_some() && of_a.binary_sha256 == of_b.binary_sha256 {
-            found.0.push(format!(
-                "the program of {} is the same in both: what differs is not the server",
-                of_a.name
-            ));
-        } else {
-            found.compare(
-                &format!("the program of {}", of_a.name),
-                &program_a,
-                &program_b,
-            );
-        }
+        found.compare(
+            &format!("the program of {}", of_a.name),
+            &program_a,
+            &program_b,
+        );
+    }
+    if !same_programs.is_empty() {
+        found.0.push(format!(
+            "the same program in both, so that a difference is not the server's: {}",
+            same_programs.join(", ")
+        ));
     }
     found.0
 }
@@ -332,8 +336,8 @@ mod tests {
         b["servers"][1]["binary_sha256"] = json!("0123456789abcdef");
         let [a, b] = [a, b].map(|made_up| serde_json::from_value(made_up).unwrap());
         let expected = [
-            "the program of deadpool is the same in both: what differs is not the server",
             "the program of sqlx: abc in A, 0123456789ab in B",
+            "the same program in both, so that a difference is not the server's: deadpool",
         ];
         assert_eq!(remarks(&a, &b), expected);
     }

@@ -14,6 +14,7 @@ use crate::metric::Metric;
 use crate::rung::Rung;
 use crate::selection::nearest;
 use crate::sentences::left_out;
+use crate::stdout;
 use crate::table::label;
 use crate::verdicts::{
     self, Answer, Design, Judged, NoiseFloors, Pair, Rules, figures, in_words, judge, subjects,
@@ -33,11 +34,11 @@ pub struct CompareArgs {
 }
 
 const EXAMPLES: &str = "\
-Ratios are A / B, and the verdict is A's: `faster` when the whole 95 % interval lies beyond the noise floor and the
-difference survives Holm's adjustment, `equivalent` when it lies within 3 %, else `inconclusive`, which is not `equal`.
+Ratios are A / B, and the verdict is A's: faster when the whole 95 % interval lies beyond the noise floor and the \
+difference survives Holm's adjustment, equivalent when it lies within 3 %, else inconclusive, which does not mean equal.
 
-Servers of one campaign ran next to each other, so their blocks are compared one by one (Student's t). Two campaigns did
-not: their blocks are two samples (Welch's t), and what changed on the machine in between is part of the difference.
+Servers of one campaign ran next to each other, so their blocks are compared one by one (Student's t). Two campaigns \
+did not: their blocks are two samples (Welch's t), and what changed on the machine in between is part of the difference. \
 Campaigns that differ in more than their servers are refused.
 
 Examples:
@@ -90,8 +91,10 @@ fn servers(campaign: &Campaign, a: &str, b: &str) -> Result<Verdict> {
     if a == b {
         bail!("--servers {a},{b}: give two different names");
     }
-    println!("A: {a}\nB: {b}, in the same blocks: ratios of each block, Student's t");
-    let mut gravest = Verdict::Valid;
+    let mut report = Report::default();
+    report.line(format!(
+        "A: {a}\nB: {b}, in the same blocks: the ratios of the blocks, Student's t"
+    ));
     for ladder in &campaign.plan.ladders {
         let noise_floors = NoiseFloors::of(&[campaign], &ladder.workload);
         let rules = Rules {
@@ -104,9 +107,9 @@ fn servers(campaign: &Campaign, a: &str, b: &str) -> Result<Verdict> {
             .into_iter()
             .filter_map(|pair| facing(pair, a, b))
             .collect();
-        gravest = gravest.max(print(&ladder.workload, pairs, rules));
+        report.tables(&ladder.workload, pairs, rules);
     }
-    Ok(gravest)
+    Ok(report.say())
 }
 
 /// The labels of a campaign's servers, in the order of its tables.
@@ -159,25 +162,26 @@ fn campaigns((path_a, a): (&Path, &Campaign), (path_b, b): (&Path, &Campaign)) -
             contents(b)
         );
     }
+    let mut report = Report::default();
     for (name, path, campaign) in [("A", path_a, a), ("B", path_b, b)] {
         let state = match campaign.state {
             State::Complete => "",
             State::Running => ", still running or broken off",
             State::Interrupted => ", interrupted",
         };
-        println!(
+        report.line(format!(
             "{name}: {}, begun at {}{state}",
             path.display(),
             campaign.started_at
-        );
+        ));
     }
-    println!(
-        "Not side by side: Welch's t of two samples, and what changed on the machine in between is part of the difference"
+    report.line(
+        "Not side by side: Welch's t of two samples; what changed on the machine in between is part of the difference"
+            .to_owned(),
     );
     for remark in remarks(a, b) {
-        println!("differs: {remark}");
+        report.line(remark);
     }
-    let mut gravest = Verdict::Valid;
     for (workload, pairs) in common {
         let noise_floors = NoiseFloors::of(&[a, b], &workload);
         let rules = Rules {
@@ -185,9 +189,9 @@ fn campaigns((path_a, a): (&Path, &Campaign), (path_b, b): (&Path, &Campaign)) -
             noise_floors: &noise_floors,
             seed: a.plan.seed,
         };
-        gravest = gravest.max(print(&workload, pairs, rules));
+        report.tables(&workload, pairs, rules);
     }
-    Ok(gravest)
+    Ok(report.say())
 }
 
 /// Each server beside itself, by workload, where both campaigns have it at the same rung.
@@ -227,36 +231,54 @@ fn contents(campaign: &Campaign) -> String {
     )
 }
 
-/// Prints a table for each kind of loop. Gives the gravest verdict of the rows.
-fn print(workload: &str, pairs: Vec<Pair<'_>>, rules: Rules<'_>) -> Verdict {
-    let rows = pairs.iter().flat_map(|pair| pair.a.iter().chain(&pair.b));
-    let gravest = rows
-        .map(|trial| trial.verdict)
-        .max()
-        .unwrap_or(Verdict::Valid);
-    let (open, closed): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|pair| pair.rung.is_open());
-    for (kind, pairs) in [("closed", closed), ("open", open)] {
-        if pairs.is_empty() {
-            continue;
-        }
-        println!(
-            "\n{workload}: {kind} loop; medians over the blocks, then the ratio A / B with its 95 % interval"
-        );
-        let judged = judge(pairs, rules);
-        println!("{}", table(&judged, rules.design));
-        for Judged { pair, .. } in &judged {
-            for (side, trials) in [("A", &pair.a), ("B", &pair.b)] {
-                if let Some(left_out) = left_out(std::slice::from_ref(trials)) {
-                    println!("left out at {} of {side}: {left_out}", pair.rung);
+/// What is printed, and what the exit status is to say.
+#[derive(Debug, Default)]
+struct Report {
+    text: String,
+    /// Verdicts of the rows compared.
+    rows: Vec<Verdict>,
+}
+
+impl Report {
+    fn line(&mut self, line: String) {
+        self.text.push_str(&line);
+        self.text.push('\n');
+    }
+
+    /// A table for each kind of loop.
+    fn tables(&mut self, workload: &str, pairs: Vec<Pair<'_>>, rules: Rules<'_>) {
+        let rows = pairs.iter().flat_map(|pair| pair.a.iter().chain(&pair.b));
+        self.rows.extend(rows.map(|trial| trial.verdict));
+        let (open, closed): (Vec<_>, Vec<_>) =
+            pairs.into_iter().partition(|pair| pair.rung.is_open());
+        for (kind, pairs) in [("closed", closed), ("open", open)] {
+            if pairs.is_empty() {
+                continue;
+            }
+            self.line(format!(
+                "\n{workload}: {kind} loop; medians over the blocks, then the ratio A / B with its 95 % interval"
+            ));
+            let judged = judge(pairs, rules);
+            self.line(table(&judged, rules.design));
+            for Judged { pair, .. } in &judged {
+                for (side, trials) in [("A", &pair.a), ("B", &pair.b)] {
+                    if let Some(left_out) = left_out(std::slice::from_ref(trials)) {
+                        self.line(format!("left out at {} of {side}: {left_out}", pair.rung));
+                    }
                 }
             }
         }
     }
-    gravest
+
+    /// Prints it. Gives the gravest verdict of its rows.
+    fn say(self) -> Verdict {
+        stdout::say(&self.text);
+        self.rows.into_iter().max().unwrap_or(Verdict::Valid)
+    }
 }
 
 const HEADER: [&str; 9] = [
-    "rung", "server", "metric", "A", "B", "A/B", "interval", "p", "verdict",
+    "rung", "server", "metric", "A", "B", "A/B", "interval", "p (Holm)", "verdict",
 ];
 /// Columns of figures; the others are text.
 const FIGURES: std::ops::Range<usize> = 3..8;
@@ -322,10 +344,18 @@ fn row(
     row.extend([
         format!("{:.3}", answer.comparison.ratio),
         format!("{low:.3} to {high:.3}"),
-        format!("{:.3}", answer.adjusted_p_value),
+        probability(answer.adjusted_p_value),
         format!("{}{doubt}", in_words(metric, answer.verdict)),
     ]);
     row
+}
+
+fn probability(p_value: f64) -> String {
+    if p_value < 0.001 {
+        "<0.001".to_owned()
+    } else {
+        format!("{p_value:.3}")
+    }
 }
 
 fn typical(trials: &[&Trial], metric: Metric) -> String {
@@ -333,13 +363,7 @@ fn typical(trials: &[&Trial], metric: Metric) -> String {
         .into_iter()
         .map(|(_, figure)| figure)
         .collect();
-    let decimals = match metric {
-        Metric::Throughput => 0,
-        Metric::CpuPerRequest => 1,
-        Metric::P50 | Metric::P90 | Metric::P99 | Metric::P999 => 3,
-    };
-    let text = |value: f64| format!("{value:.decimals$} {}", metric.unit());
-    median(&values).map_or_else(|| "-".to_owned(), text)
+    median(&values).map_or_else(|| "-".to_owned(), |value| metric.show(value))
 }
 
 fn too_little(judged: &Judged<'_>, metric: Metric) -> String {

@@ -42,6 +42,7 @@ pub mod server;
 pub mod session;
 pub mod signals;
 pub mod slo;
+pub mod stdout;
 pub mod subject;
 pub mod table;
 pub mod theory;

@@ -78,11 +78,12 @@ impl Metric {
         }
     }
 
-    pub fn unit(self) -> &'static str {
+    /// A figure with its unit.
+    pub fn show(self, figure: f64) -> String {
         match self {
-            Metric::Throughput => "/s",
-            Metric::P50 | Metric::P90 | Metric::P99 | Metric::P999 => "ms",
-            Metric::CpuPerRequest => "µs",
+            Metric::Throughput => format!("{figure:.0}/s"),
+            Metric::P50 | Metric::P90 | Metric::P99 | Metric::P999 => format!("{figure:.3} ms"),
+            Metric::CpuPerRequest => format!("{figure:.1} µs"),
         }
     }
 

@@ -101,7 +101,9 @@ pub fn theoretical(rung: Rung, bound: &Bound) -> Vec<String> {
     for (index, name) in ["p50 ms", "p99 ms", "p99.9 ms"].into_iter().enumerate() {
         let column = header.iter().position(|(column, _)| *column == name);
         if let Some(column) = column {
-            row[column] = cell(bound.response_ms.map(|response| response[index]), 3);
+            row[column] = bound
+                .response_ms
+                .map_or_else(String::new, |response| format!("{:.3}", response[index]));
         }
     }
     row

@@ -194,12 +194,14 @@ fn too_few() -> String {
     "fewer than two blocks have figures of both servers: no comparison".to_owned()
 }
 
-/// Signed, since the interval has room for both signs.
+/// With signs, since the interval has room for both.
 fn tied_in_words(seen: &Seen<'_>, metric: Metric) -> String {
     let Side {
-        ratio, interval, ..
+        ratio,
+        interval,
+        verdict,
     } = seen.side;
-    let equivalent = if seen.side.verdict == Verdict::Equivalent {
+    let equivalent = if verdict == Verdict::Equivalent {
         ", equivalent"
     } else {
         ""
@@ -208,35 +210,30 @@ fn tied_in_words(seen: &Seen<'_>, metric: Metric) -> String {
         .doubt
         .as_ref()
         .map_or_else(String::new, |doubt| format!(", {doubt}"));
-    format!(
-        "{} ({} {}, interval {}{equivalent}{doubt})",
-        seen.contender.label,
-        percent(ratio),
-        more_or_less(ratio, metric),
-        signed(interval),
-    )
+    let (label, apart, interval) = (&seen.contender.label, off(ratio, metric), signed(interval));
+    format!("{label} ({apart}, interval {interval}{equivalent}{doubt})")
 }
 
 fn told_in_words(seen: &Seen<'_>, metric: Metric) -> String {
     let Side {
         ratio, interval, ..
     } = seen.side;
-    format!(
-        "{} with {} {} (interval {})",
-        seen.contender.label,
-        percent(ratio),
-        more_or_less(ratio, metric),
+    let (label, apart, interval) = (
+        &seen.contender.label,
+        off(ratio, metric),
         unsigned(interval),
-    )
+    );
+    format!("{label} ({apart}, interval {interval})")
 }
 
-fn more_or_less(ratio: f64, metric: Metric) -> &'static str {
-    match (metric, ratio < 1.0) {
+fn off(ratio: f64, metric: Metric) -> String {
+    let word = match (metric, ratio < 1.0) {
         (Metric::Throughput, true) => "fewer",
         (Metric::Throughput, false) => "more",
-        (_, true) => "less",
-        (_, false) => "more",
-    }
+        (_, true) => "lower",
+        (_, false) => "higher",
+    };
+    format!("{} {word}", percent(ratio))
 }
 
 fn two(
@@ -276,7 +273,7 @@ fn two(
     let (apart, interval) = (percent(side.ratio), signed(side.interval));
     let who = match metric {
         Metric::Throughput => format!("{a} and {b}"),
-        _ => format!("{a} and {b} by their {}", metric.name()),
+        _ => format!("the {} of {a} and of {b}", metric.name()),
     };
     let claim = if side.verdict == Verdict::Equivalent {
         format!("{who} are equivalent")

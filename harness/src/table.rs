@@ -11,37 +11,42 @@ use crate::process::Profile;
 use crate::rows::{self, cell};
 use crate::rung::Rung;
 use crate::verdicts::{NoiseFloors, apart, subjects};
-use crate::{sentences, theory, verdicts};
+use crate::{sentences, stdout, theory, verdicts};
 
 /// Prints a campaign's tables and what there is to know about them on stdout.
 pub fn print(campaign: &Campaign) {
-    for obstacle in &campaign.unpublishable {
-        println!("not publishable: {obstacle}");
-    }
+    stdout::say(&text(campaign));
+}
+
+/// The tables, each closed by its sentences, and the notes on each workload.
+pub fn text(campaign: &Campaign) -> String {
+    let mut lines: Vec<String> = campaign
+        .unpublishable
+        .iter()
+        .map(|obstacle| format!("not publishable: {obstacle}"))
+        .collect();
     for ladder in &campaign.plan.ladders {
+        let workload = &ladder.workload;
         let (open, closed): (Vec<Rung>, Vec<Rung>) =
             ladder.rungs.iter().partition(|rung| rung.is_open());
         for (kind, rungs) in [("closed", closed), ("open", open)] {
             if !rungs.is_empty() {
-                print_rungs(campaign, &ladder.workload, kind, &rungs);
+                lines.push(heading(campaign, workload, kind));
+                lines.push(of_rungs(campaign, workload, &rungs));
+                lines.extend(sentences::of_table(campaign, workload, &rungs));
             }
         }
-        for line in notes(campaign, ladder) {
-            println!("{line}");
-        }
+        lines.extend(notes(campaign, ladder));
     }
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-fn print_rungs(campaign: &Campaign, workload: &str, kind: &str, rungs: &[Rung]) {
+fn heading(campaign: &Campaign, workload: &str, kind: &str) -> String {
     let plan = &campaign.plan;
-    println!(
+    format!(
         "\n{workload}: {kind} loop, pool of {}, {} block(s) of {} s after {} s of warm-up; medians over the blocks",
         plan.pool, plan.blocks, plan.window_seconds, plan.warmup_seconds
-    );
-    println!("{}", of_rungs(campaign, workload, rungs));
-    for line in sentences::of_table(campaign, workload, rungs) {
-        println!("{line}");
-    }
+    )
 }
 
 /// Of the trials that count.
@@ -105,14 +110,14 @@ fn blocks_apart(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
     for &rung in &ladder.rungs {
         for trials in subjects(campaign, &ladder.workload, rung) {
             let label = label(&trials[0].server, trials[0].profile);
+            let metric = Metric::primary(rung);
             lines.extend(apart(&trials).into_iter().map(|apart| {
                 format!(
-                    "* {label} at {rung}, block {}: {:.3} {}, the median is {:.3}: {:.1} robust standard deviations away. It counts all the same",
+                    "* {label} at {rung}, block {}: {}, {:.0} robust standard deviations from the median of {}; it counts all the same",
                     apart.block + 1,
-                    apart.figure,
-                    Metric::primary(rung).unit(),
-                    apart.median,
+                    metric.show(apart.figure),
                     apart.modified_z.abs(),
+                    metric.show(apart.median),
                 )
             }));
         }
@@ -142,7 +147,8 @@ fn noise_floors(campaign: &Campaign, ladder: &Ladder) -> Option<String> {
 fn shares_of_ceiling(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
     let pool = campaign.plan.pool as f64;
     let mut lines = Vec::new();
-    for &rung in &ladder.rungs {
+    // In an open loop the throughput is the rate that was asked for.
+    for &rung in ladder.rungs.iter().filter(|rung| !rung.is_open()) {
         for trials in subjects(campaign, &ladder.workload, rung) {
             let windows: Vec<&Window> = trials
                 .iter()
@@ -212,5 +218,83 @@ pub fn each(count: Option<f64>) -> String {
         None => "?".to_owned(),
         Some(count) if (count - count.round()).abs() < 0.005 => format!("{count:.0}"),
         Some(count) => format!("{count:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::made_up::{campaign, closed, open, scatter};
+
+    #[test]
+    fn closed_and_open_rows_have_tables_of_their_own_each_closed_by_its_sentences() {
+        let rungs = [closed(32), open(1_440.0)];
+        let mut made_up = campaign(
+            &["deadpool", "sqlx"],
+            &rungs,
+            6,
+            &|server, rung, block| match (rung, server, block) {
+                (0, 1, 4) => 1_200.0,
+                (0, _, _) => 1_590.0 * scatter(block + server, 0.002),
+                _ => 22.0 * scatter(block + server, 0.01),
+            },
+        );
+        for trial in made_up["trials"].as_array_mut().unwrap() {
+            trial["window"]["delay_ms"] = json!(10.0);
+        }
+        let text = text(&serde_json::from_value(made_up).unwrap());
+        let shape: Vec<String> = text
+            .lines()
+            .map(|line| {
+                line.split_whitespace()
+                    .take(3)
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
+            .collect();
+        let expected = [
+            "",
+            "point-read: closed loop,",
+            "conns server req/s",
+            "32 deadpool 1590",
+            "32 sqlx 1591*",
+            "32 ceiling 1600",
+            "At 32 connections",
+            "",
+            "point-read: open loop,",
+            "offered/s server achieved/s",
+            "1440 deadpool 1440",
+            "1440 sqlx 1440",
+            "1440 M/D/16 expects",
+            "At 1440/s deadpool",
+            "* sqlx at",
+            "deadpool at 32",
+            "sqlx at 32",
+        ];
+        assert_eq!(shape, expected, "{text}");
+        let note = "* sqlx at 32 connections, block 5: 1200/s, ";
+        assert!(
+            text.contains(note) && text.contains("it counts all the same"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_a_server_differs_from_itself_is_told_where_it_was_measured() {
+        let names = ["deadpool", "deadpool (again)"];
+        let made_up = campaign(&names, &[closed(8)], 10, &|_, _, block| {
+            1e4 * scatter(block, 0.01)
+        });
+        let text = text(&serde_json::from_value(made_up).unwrap());
+        assert!(
+            text.contains("noise floor by the server that ran under two names"),
+            "{text}"
+        );
+        assert!(
+            text.contains("deadpool and deadpool (again) are equivalent"),
+            "{text}"
+        );
     }
 }
