@@ -3,18 +3,17 @@
 //! Every row has every check. One that trips says with which figure, and so does one that passes; what could not be seen
 //! is `not observed`, and what has no meaning for the trial `does not apply`, each with its reason. Neither is a pass.
 
-mod database;
 mod generator;
 mod machine;
+mod sessions;
+mod statements;
 
 use serde::{Deserialize, Serialize};
 
-pub use database::{
-    Asked, Held, Throughput, busy, ceiling, checkpoints, foreign, pool, queries, transactions,
-    vacuum,
-};
 pub use generator::{body, generator, http, little, rate};
 pub use machine::{pressure, restart, steal, throttle};
+pub use sessions::{checkpoints, foreign, pool, vacuum};
+pub use statements::{Asked, Held, Throughput, busy, ceiling, queries, transactions};
 
 /// What a trial's figures are worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

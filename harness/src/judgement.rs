@@ -17,7 +17,7 @@ use crate::machine::{self, CpuTicks, Pressure, Throttling};
 use crate::monitor::{Monitor, Queries, Statements, Vitals};
 use crate::process::{Profile, RunningServer, Usage};
 use crate::rung::Rung;
-use crate::sampler;
+use crate::sampler::Sampled;
 use crate::subject::Subject;
 
 /// Counters that run for the whole life of the database.
@@ -114,7 +114,7 @@ pub struct Measured {
     pub verified: u64,
     pub start: Edge,
     pub end: Edge,
-    pub sampled: sampler::Seen,
+    pub sampled: Sampled,
     /// Before the server was started.
     pub before: Totals,
     /// Once the server was ready.

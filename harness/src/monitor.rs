@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use postgres::{Client, Statement};
@@ -26,19 +26,30 @@ const FIRST_WITH_CHECKPOINTER_VIEW: u32 = 170_000;
 /// How many queries a figure names.
 const QUERIES_NAMED: usize = 5;
 
+/// How long a connection that was lost is tried to be had again: PostgreSQL may be starting anew.
+const RECONNECT_LIMIT: Duration = Duration::from_secs(5);
+
 /// A connection for watching.
 pub struct Monitor {
     client: Client,
+    source: Source,
     /// The backend of this connection.
     pub pid: i32,
     database: String,
     /// Of the database under load.
     pub database_oid: u32,
     server_version: u32,
-    counted: Counted,
     /// Prepared, since they are asked within the window; the first only where statements are counted.
     statements: Option<Statement>,
     vitals: Statement,
+}
+
+/// Where it connects to, and by which view statements are counted.
+#[derive(Clone)]
+struct Source {
+    url: String,
+    target_url: String,
+    counted: Counted,
 }
 
 impl fmt::Debug for Monitor {
@@ -137,38 +148,59 @@ impl Monitor {
     /// # Errors
     /// The connection fails. A missing `pg_stat_statements` is no error: [`Monitor::statements`] then gives `None`.
     pub fn connect(database: &Database) -> Result<Monitor> {
-        let mut client = connect(&database.monitor_url)?;
+        Monitor::open(Source {
+            url: database.monitor_url.clone(),
+            target_url: database.url.clone(),
+            counted: database.statements.clone(),
+        })
+    }
+
+    fn open(source: Source) -> Result<Monitor> {
+        let mut client = connect(&source.url)?;
         let row = client.query_one(
             "SELECT current_setting('server_version_num')::int4, pg_backend_pid()",
             &[],
         )?;
         let server_version = row.try_get::<_, i32>(0)?;
         let server_version = u32::try_from(server_version).context("server_version_num")?;
-        let target = connect(&database.url)?.query_one(
+        let target = connect(&source.target_url)?.query_one(
             "SELECT datname, oid FROM pg_database WHERE datname = current_database()",
             &[],
         )?;
-        let counted = database.statements.clone();
-        let statements = match &counted {
+        let statements = match &source.counted {
             Counted::Observed { view } => Some(client.prepare(&totals(view))?),
             Counted::NotObserved { .. } => None,
         };
         let vitals = client.prepare(vitals_query(server_version))?;
         Ok(Monitor {
             client,
+            source,
             pid: row.try_get(1)?,
             database: target.try_get(0)?,
             database_oid: target.try_get(1)?,
             server_version,
-            counted,
             statements,
             vitals,
         })
     }
 
+    fn reconnect(&mut self) -> Result<()> {
+        let end = Instant::now() + RECONNECT_LIMIT;
+        loop {
+            match Monitor::open(self.source.clone()) {
+                Ok(monitor) => {
+                    *self = monitor;
+                    return Ok(());
+                }
+                Err(error) if Instant::now() >= end => return Err(error),
+                Err(_) => thread::sleep(Duration::from_millis(50)),
+            }
+        }
+    }
+
     /// Why statements are not observed; `None` when they are.
     pub fn unobserved(&self) -> Option<&str> {
-        match &self.counted {
+        match &self.source.counted {
             Counted::Observed { .. } => None,
             Counted::NotObserved { reason } => Some(reason),
         }
@@ -191,7 +223,7 @@ impl Monitor {
     /// # Errors
     /// The connection is lost.
     pub fn queries(&mut self) -> Result<Option<Queries>> {
-        let Counted::Observed { view } = &self.counted else {
+        let Counted::Observed { view } = &self.source.counted else {
             return Ok(None);
         };
         let query = format!(
@@ -205,12 +237,19 @@ impl Monitor {
         Ok(Some(Queries(queries.collect::<Result<_>>()?)))
     }
 
-    /// Quick enough for the edges of a window.
+    /// Quick enough for the edges of a window. A connection that was lost is opened again, so that a PostgreSQL that was
+    /// started anew can be told from one that is gone.
     ///
     /// # Errors
-    /// The connection is lost.
+    /// The connection is lost for good.
     pub fn vitals(&mut self) -> Result<Vitals> {
-        let row = self.client.query_one(&self.vitals, &[])?;
+        let row = match self.client.query_one(&self.vitals, &[]) {
+            Err(_) if self.client.is_closed() => {
+                self.reconnect()?;
+                self.client.query_one(&self.vitals, &[])?
+            }
+            answer => answer?,
+        };
         Ok(Vitals {
             started: row.try_get(0)?,
             checkpoints: row.try_get::<_, i64>(1)?.cast_unsigned(),

@@ -49,16 +49,16 @@ pub struct Watched {
 
 /// What it saw.
 #[derive(Debug)]
-pub struct Seen {
+pub struct Sampled {
     pub activity: Activity,
     pub seconds: Vec<Second>,
     /// CPU time of the thread within the window.
     pub cpu: Duration,
 }
 
-impl Seen {
-    fn nothing(failure: String) -> Seen {
-        Seen {
+impl Sampled {
+    fn nothing(failure: String) -> Sampled {
+        Sampled {
             activity: Activity {
                 failure: Some(failure),
                 ..Activity::default()
@@ -73,7 +73,7 @@ impl Seen {
 #[derive(Debug)]
 pub struct Sampler {
     orders: Sender<()>,
-    seen: Receiver<Seen>,
+    seen: Receiver<Sampled>,
 }
 
 impl Sampler {
@@ -127,16 +127,16 @@ impl Sampler {
     }
 
     /// What it saw from the first edge to the second. Waits for a sample under way.
-    pub fn collect(self) -> Seen {
+    pub fn collect(self) -> Sampled {
         drop(self.orders);
         match self.seen.recv_timeout(COLLECT_LIMIT) {
             Ok(seen) => seen,
-            Err(RecvTimeoutError::Timeout) => Seen::nothing(format!(
+            Err(RecvTimeoutError::Timeout) => Sampled::nothing(format!(
                 "a sample takes longer than {} s",
                 COLLECT_LIMIT.as_secs()
             )),
             Err(RecvTimeoutError::Disconnected) => {
-                Seen::nothing("the window did not begin".to_owned())
+                Sampled::nothing("the window did not begin".to_owned())
             }
         }
     }
@@ -153,7 +153,7 @@ struct Watch {
 
 impl Watch {
     /// `None` if the window never begins.
-    fn window(&mut self, orders: &Receiver<()>) -> Option<Seen> {
+    fn window(&mut self, orders: &Receiver<()>) -> Option<Sampled> {
         orders.recv().ok()?;
         let cpu = cpu_of_this_thread();
         let start = Instant::now();
@@ -176,7 +176,7 @@ impl Watch {
                 series.take();
             }
         }
-        Some(Seen {
+        Some(Sampled {
             activity: std::mem::take(&mut self.activity),
             seconds: series.finish(),
             cpu: cpu_of_this_thread().saturating_sub(cpu),

@@ -14,7 +14,7 @@ use harness::cpus::CpuPlan;
 use harness::database::leftovers::RunFolder;
 use harness::database::{self, Choice, Database};
 use harness::monitor::Monitor;
-use harness::sampler::{Activity, Sampler, Seen, Watched};
+use harness::sampler::{Activity, Sampled, Sampler, Watched};
 use postgres::{Client, NoTls};
 use support::TestDatabase;
 
@@ -41,7 +41,7 @@ impl Scene {
     }
 
     /// What a window sees in which `work` is done, with the process `server` as the server.
-    fn window(&self, server: u32, work: impl FnOnce()) -> Seen {
+    fn window(&self, server: u32, work: impl FnOnce()) -> Sampled {
         let watched = Watched {
             server,
             postmaster: self.opened.postmaster_pid,
@@ -220,4 +220,17 @@ fn statements_rows_and_checkpoints_are_counted() {
         let total = scene.monitor.statements().unwrap().unwrap().since(totals);
         assert_eq!((total.calls, total.rows), (4, 12));
     }
+}
+
+#[test]
+fn a_monitor_whose_session_was_ended_comes_back() {
+    let mut scene = Scene::set();
+    let (pid, vitals) = (scene.monitor.pid, scene.monitor.vitals().unwrap());
+    scene
+        .test
+        .client()
+        .execute("SELECT pg_terminate_backend($1)", &[&pid])
+        .unwrap();
+    assert_eq!(scene.monitor.vitals().unwrap().started, vitals.started);
+    assert_ne!(scene.monitor.pid, pid);
 }
