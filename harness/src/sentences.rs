@@ -1,7 +1,14 @@
 //! The closing sentence of each rung: which server, by how much, how sure, and at what cost; or that they cannot be told
 //! apart.
 
-use stats::{Interval, Verdict, median};
+mod cost;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use cost::Cost;
+use stats::Verdict;
+use words::{listed, percent, signed, unsigned};
 
 use crate::campaign::{Campaign, Trial};
 use crate::checks;
@@ -284,124 +291,6 @@ fn two(
     format!("{claim}: {apart} apart, interval {interval}, {blocks} blocks{doubt}; {a} uses {cost}")
 }
 
-/// What a server takes for what it gives: medians over its valid trials.
-struct Cost {
-    cpu_microseconds: Option<f64>,
-    threads: Option<f64>,
-    memory_mib: Option<f64>,
-}
-
-impl Cost {
-    fn of(contender: &Contender<'_>) -> Cost {
-        let valid = || {
-            let trials = contender.trials.iter();
-            trials.filter(|trial| trial.verdict == checks::Verdict::Valid)
-        };
-        let windows = || valid().filter_map(|trial| trial.window.as_ref());
-        let middle = |values: Vec<f64>| median(&values);
-        Cost {
-            cpu_microseconds: middle(
-                windows()
-                    .filter_map(|window| Metric::CpuPerRequest.of(window))
-                    .collect(),
-            ),
-            threads: middle(
-                windows()
-                    .map(|window| window.server.threads as f64)
-                    .collect(),
-            ),
-            memory_mib: middle(
-                windows()
-                    .map(|window| window.server.rss_bytes as f64 / f64::from(1 << 20))
-                    .collect(),
-            ),
-        }
-    }
-
-    fn alone(contender: &Contender<'_>) -> String {
-        let cost = Cost::of(contender);
-        format!(
-            "{} {} µs, {}, {} MiB",
-            contender.label,
-            figure(cost.cpu_microseconds),
-            figure(cost.threads),
-            figure(cost.memory_mib)
-        )
-    }
-
-    fn against(a: &Contender<'_>, b: &Contender<'_>) -> String {
-        let (a, b) = (Cost::of(a), Cost::of(b));
-        let item = |a: Option<f64>, b: Option<f64>, unit: &str| {
-            let (a, b) = (figure(a), figure(b));
-            if a == b {
-                format!("{a} {unit} each")
-            } else {
-                format!("{a} {unit} against {b}")
-            }
-        };
-        format!(
-            "{}, {} and {}",
-            item(
-                a.cpu_microseconds,
-                b.cpu_microseconds,
-                "µs of CPU a request"
-            ),
-            item(a.threads, b.threads, "threads"),
-            item(a.memory_mib, b.memory_mib, "MiB"),
-        )
-    }
-}
-
-/// Three digits are all that a sentence can bear.
-fn figure(value: Option<f64>) -> String {
-    match value {
-        None => "?".to_owned(),
-        Some(value) if value >= 10.0 || value.fract() == 0.0 => format!("{value:.0}"),
-        Some(value) => format!("{value:.1}"),
-    }
-}
-
-/// How far a ratio is from 1, without a sign.
-fn percent(ratio: f64) -> String {
-    format!("{} %", digits(100.0 * (ratio - 1.0).abs()))
-}
-
-fn digits(percent: f64) -> String {
-    if percent >= 9.95 {
-        format!("{percent:.0}")
-    } else {
-        format!("{percent:.1}")
-    }
-}
-
-/// Of an interval that lies on one side of 1: the ends' distances from it, the smaller first.
-fn unsigned(interval: Interval) -> String {
-    let mut ends = [interval.low, interval.high].map(|end| 100.0 * (end - 1.0).abs());
-    ends.sort_by(f64::total_cmp);
-    format!("{} to {} %", digits(ends[0]), digits(ends[1]))
-}
-
-fn signed(interval: Interval) -> String {
-    let end = |end: f64| {
-        let percent = 100.0 * (end - 1.0);
-        format!(
-            "{}{}",
-            if percent < 0.0 { "-" } else { "+" },
-            digits(percent.abs())
-        )
-    };
-    format!("{} to {} %", end(interval.low), end(interval.high))
-}
-
-fn listed<S: AsRef<str>>(items: &[S]) -> String {
-    let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
-    match items.as_slice() {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [firsts @ .., last] => format!("{} and {last}", firsts.join(", ")),
-    }
-}
-
 /// Who is left out, or in which blocks, and by which checks.
 pub fn left_out(subjects: &[Vec<&Trial>]) -> Option<String> {
     let of = |trials: &Vec<&Trial>| {
@@ -452,6 +341,3 @@ fn unexplained(rung: Rung, subjects: &[Vec<&Trial>], judged: &[&Judged<'_>]) -> 
     };
     !rung.is_open() && delayed && judged.iter().any(gap)
 }
-
-#[cfg(test)]
-mod tests;

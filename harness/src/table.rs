@@ -268,7 +268,7 @@ mod tests {
             "1440 deadpool 1440",
             "1440 sqlx 1440",
             "1440 M/D/16 expects",
-            "At 1440/s deadpool",
+            "At 1440/s the",
             "* sqlx at",
             "deadpool at 32",
             "sqlx at 32",
