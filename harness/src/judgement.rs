@@ -18,6 +18,7 @@ use crate::monitor::{Monitor, Queries, Statements, Vitals};
 use crate::process::{Profile, RunningServer, Usage};
 use crate::rung::Rung;
 use crate::sampler::Sampled;
+use crate::stages::Stages;
 use crate::subject::Subject;
 
 /// Counters that run for the whole life of the database.
@@ -198,7 +199,12 @@ pub fn judge(
         .since_ready
         .as_ref()
         .and_then(|queries| queries.longest()?.mean_ms());
-    let held = answers.delay_ms.map(|delay_ms| Held { delay_ms, mean_ms });
+    let service = &measured.outcome.service;
+    let held = answers.delay_ms.map(|delay_ms| Held {
+        delay_ms,
+        mean_ms,
+        fastest_ms: (!service.is_empty()).then(|| service.min() as f64 / 1e6),
+    });
     all.push(checks::ceiling(throughput, held));
     let window = window(measured, &life, answers.delay_ms);
     Ok((checks::complete(all, "it was not looked at"), window))
@@ -335,6 +341,12 @@ fn window(measured: Measured, life: &WholeLife, delay_ms: Option<f64>) -> Window
             .map(|(kind, &count)| (kind.to_string(), count))
             .collect(),
         server: server_use(&start, &end),
+        stages: start
+            .usage
+            .timings
+            .as_ref()
+            .zip(end.usage.timings.as_ref())
+            .and_then(|(start, end)| Stages::between(start, end)),
         database_cpu_seconds: cpu(start.database_cpu, end.database_cpu),
         database: end.statements.zip(start.statements).map(|(end, start)| {
             let Statements {
@@ -367,7 +379,7 @@ fn server_use(start: &Edge, end: &Edge) -> ServerUse {
         .server_cpu
         .zip(start.server_cpu)
         .map_or(Duration::ZERO, |(end, start)| end.saturating_sub(start));
-    let (before, now) = (start.usage, end.usage);
+    let (before, now) = (&start.usage, &end.usage);
     ServerUse {
         cpu_seconds: cpu.as_secs_f64(),
         threads: now.threads,

@@ -106,10 +106,12 @@ pub struct Held {
     pub delay_ms: f64,
     /// As PostgreSQL measured it, where it did.
     pub mean_ms: Option<f64>,
+    /// From the send of the request that was answered first to its last byte: no request can be shorter than its statement.
+    pub fastest_ms: Option<f64>,
 }
 
-/// CEILING: `at_a_time / delay`. Each of them may bring one request into the window that began before. A statement that was
-/// shorter than its delay trips it at any rate.
+/// CEILING: `at_a_time / delay`. Each of them may bring one request into the window that began before. Statements that are
+/// shorter than the delay on average, and a single answer that took less, trip it at any rate.
 pub fn ceiling(throughput: Throughput, held: Option<Held>) -> Check {
     let Some(held) = held else {
         return does_not_apply(Code::Ceiling, "the workload names no delay");
@@ -122,17 +124,22 @@ pub fn ceiling(throughput: Throughput, held: Option<Held>) -> Check {
     let at_a_time = at_a_time as f64;
     let ceiling = at_a_time / held.delay_ms * 1e3;
     let begun_before = at_a_time / window.as_secs_f64().max(f64::MIN_POSITIVE);
-    let too_short = held
-        .mean_ms
-        .is_some_and(|mean_ms| mean_ms < SHORTEST_OF_DELAY * held.delay_ms);
-    let mean = held.mean_ms.map_or_else(
-        || "for an unknown time".to_owned(),
-        |mean_ms| format!("for {mean_ms:.3} ms"),
-    );
+    let too_short = [held.mean_ms, held.fastest_ms]
+        .into_iter()
+        .flatten()
+        .any(|shortest_ms| shortest_ms < SHORTEST_OF_DELAY * held.delay_ms);
+    let in_ms = |time: Option<f64>| {
+        time.map_or_else(
+            || "?".to_owned(),
+            |milliseconds| format!("{milliseconds:.3}"),
+        )
+    };
     let figure = format!(
-        "{per_second:.1}/s is {:.1} % of the ceiling of {ceiling:.0}/s; connections were held {mean} of {} ms",
+        "{per_second:.1}/s is {:.1} % of the ceiling of {ceiling:.0}/s; held for {} ms of {} on average, fastest answer after {} ms",
         100.0 * per_second / ceiling,
-        held.delay_ms
+        in_ms(held.mean_ms),
+        held.delay_ms,
+        in_ms(held.fastest_ms),
     );
     let tripped = too_short || per_second > ceiling + begun_before;
     check(Code::Ceiling, tripped, Verdict::Misconfigured, figure)
@@ -262,6 +269,15 @@ mod tests {
     }
 
     fn at(per_second: f64, at_a_time: usize, mean_ms: Option<f64>) -> Check {
+        at_with_fastest(per_second, at_a_time, mean_ms, Some(10.1))
+    }
+
+    fn at_with_fastest(
+        per_second: f64,
+        at_a_time: usize,
+        mean_ms: Option<f64>,
+        fastest_ms: Option<f64>,
+    ) -> Check {
         let throughput = Throughput {
             per_second,
             window: Duration::from_secs(10),
@@ -270,6 +286,7 @@ mod tests {
         let held = Held {
             delay_ms: 10.0,
             mean_ms,
+            fastest_ms,
         };
         ceiling(throughput, Some(held))
     }
@@ -290,10 +307,17 @@ mod tests {
         let check = at(50.0, 1, Some(9.1));
         assert_eq!(check.verdict, Verdict::Misconfigured);
         assert!(
-            check.figure.contains("held for 9.100 ms of 10 ms"),
+            check.figure.contains("held for 9.100 ms of 10 on average"),
             "{}",
             check.figure
         );
+    }
+
+    #[test]
+    fn one_answer_faster_than_the_delay_did_not_wait_for_it() {
+        let seen = |fastest_ms| at_with_fastest(50.0, 1, Some(10.06), fastest_ms).outcome;
+        assert_eq!([seen(Some(10.0)), seen(None)], [Outcome::Passed; 2]);
+        assert_eq!(seen(Some(0.2)), Outcome::Tripped);
     }
 
     #[test]
