@@ -18,6 +18,7 @@ use crate::machine::Second;
 use crate::pgbench::PgbenchRun;
 use crate::process::Profile;
 use crate::rung::Rung;
+use crate::stages::Stages;
 
 /// Raised whenever a reader of the previous version would misread the file.
 pub const SCHEMA: u32 = 2;
@@ -170,6 +171,8 @@ pub struct Window {
     /// Distinct errors of the transport, with how often each came.
     pub errors: Vec<(String, u64)>,
     pub server: ServerUse,
+    /// Where the requests' time went by the server's own account, if it gives one.
+    pub stages: Option<Stages>,
     /// CPU time of all of PostgreSQL's processes; absent where they cannot be seen.
     pub database_cpu_seconds: Option<f64>,
     pub database: Option<DatabaseUse>,

@@ -21,6 +21,7 @@ use crate::cpus::{self, CpuSet};
 use crate::database::leftovers::RunFolder;
 use crate::server::Server;
 use crate::signals;
+use crate::stages::Timings;
 
 /// A server that has not said it is ready by then never will.
 pub const READY_LIMIT: Duration = Duration::from_secs(30);
@@ -89,12 +90,15 @@ pub struct RunningServer {
 }
 
 /// What `/usage` says of the process since its start.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct Usage {
     pub rss_bytes: u64,
     pub threads: u64,
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
+    /// Where the time of its requests went, if the server tells.
+    #[serde(default)]
+    pub timings: Option<Timings>,
 }
 
 impl RunningServer {

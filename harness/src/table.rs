@@ -11,7 +11,7 @@ use crate::process::Profile;
 use crate::rows::{self, cell};
 use crate::rung::Rung;
 use crate::verdicts::{NoiseFloors, apart, subjects};
-use crate::{sentences, stdout, theory, verdicts};
+use crate::{sentences, stdout, theory, time_spent, verdicts};
 
 /// Prints a campaign's tables and what there is to know about them on stdout.
 pub fn print(campaign: &Campaign) {
@@ -34,6 +34,7 @@ pub fn text(campaign: &Campaign) -> String {
                 lines.push(heading(campaign, workload, kind));
                 lines.push(of_rungs(campaign, workload, &rungs));
                 lines.extend(sentences::of_table(campaign, workload, &rungs));
+                lines.extend(time_spent::of_rungs(campaign, workload, &rungs));
             }
         }
         lines.extend(notes(campaign, ladder));
