@@ -370,7 +370,7 @@ fn too_little(judged: &Judged<'_>, metric: Metric) -> String {
     let fewest = [&judged.pair.a, &judged.pair.b].map(|trials| figures(trials, metric).len());
     match fewest.into_iter().min() {
         Some(1) => "one block is no comparison".to_owned(),
-        Some(0) => "no block has the figure".to_owned(),
+        Some(0) => "no valid block has the figure".to_owned(),
         _ => "fewer than two blocks in common".to_owned(),
     }
 }
