@@ -5,7 +5,7 @@ use stats::median;
 
 use crate::blocks::{counting, log_ratios};
 use crate::campaign::{Campaign, Ladder, Trial, Window};
-use crate::checks::{Check, Outcome, Verdict};
+use crate::checks::{self, Check, Verdict};
 use crate::metric::Metric;
 use crate::process::Profile;
 use crate::rows::{self, cell};
@@ -85,19 +85,7 @@ fn of_rungs(campaign: &Campaign, workload: &str, rungs: &[Rung]) -> String {
 /// exceed, how near the ceiling the servers came, how they scale, and what a library does that no setting turns off.
 fn notes(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
     let Ladder { workload, rungs } = ladder;
-    let trials = campaign
-        .trials
-        .iter()
-        .filter(|trial| trial.workload == *workload);
-    let mut lines: Vec<String> = trials
-        .flat_map(|trial| {
-            let tripped = trial
-                .checks
-                .iter()
-                .filter(|check| check.outcome == Outcome::Tripped);
-            tripped.map(move |check| reason(trial, check))
-        })
-        .collect();
+    let mut lines = tripped(campaign, workload);
     lines.extend(blocks_apart(campaign, ladder));
     lines.extend(noise_floors(campaign, ladder));
     lines.extend(shares_of_ceiling(campaign, ladder));
@@ -196,16 +184,44 @@ fn library_notes(campaign: &Campaign) -> Vec<String> {
     lines
 }
 
-fn reason(trial: &Trial, check: &Check) -> String {
-    format!(
-        "{} {} at {}, block {}: {}: {}",
-        label(&trial.server, trial.profile),
-        check.verdict.name(),
-        trial.rung,
-        trial.block + 1,
-        check.code.name(),
-        check.figure
-    )
+/// Why rows are not valid: a line for each server, rung and check, with the figure of the first trial. Blocks that were
+/// run again have theirs too.
+fn tripped(campaign: &Campaign, workload: &str) -> Vec<String> {
+    let mut reasons: Vec<(&Trial, &Check, usize)> = Vec::new();
+    for trial in campaign
+        .trials
+        .iter()
+        .filter(|trial| trial.workload == workload)
+    {
+        for check in trial.checks.iter().filter(|check| checks::tripped(check)) {
+            let same = |(of, first, _): &&mut (&Trial, &Check, usize)| {
+                first.code == check.code
+                    && of.server == trial.server
+                    && of.profile == trial.profile
+                    && of.rung == trial.rung
+            };
+            match reasons.iter_mut().find(same) {
+                Some((.., trials)) => *trials += 1,
+                None => reasons.push((trial, check, 1)),
+            }
+        }
+    }
+    let line = |(trial, check, trials): &(&Trial, &Check, usize)| {
+        let more = match trials - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!(
+            "{} {} at {}, block {}{more}: {}: {}",
+            label(&trial.server, trial.profile),
+            check.verdict.name(),
+            trial.rung,
+            trial.block + 1,
+            check.code.name(),
+            check.figure
+        )
+    };
+    reasons.iter().map(line).collect()
 }
 
 /// The server's name; its profile only where it is not the usual one.
@@ -296,5 +312,24 @@ mod tests {
             text.contains("noise floor by the server that ran under two names"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_check_that_trips_again_and_again_takes_one_line() {
+        let mut made_up = campaign(&["deadpool", "sqlx"], &[closed(8)], 3, &|_, _, _| 1e4);
+        for trial in made_up["trials"].as_array_mut().unwrap() {
+            if trial["server"] == "sqlx" {
+                trial["verdict"] = json!("invalid");
+                trial["checks"] = json!([{ "code": "STEAL", "outcome": "tripped", "verdict": "invalid", "figure": "2 %" }]);
+            }
+        }
+        let text = text(&serde_json::from_value(made_up).unwrap());
+        let line = "sqlx INVALID at 8 connections, block 1 and 2 more: STEAL: 2 %";
+        assert_eq!(
+            text.lines().filter(|said| *said == line).count(),
+            1,
+            "{text}"
+        );
+        assert_eq!(text.matches("2 %").count(), 1, "{text}");
     }
 }
