@@ -191,7 +191,11 @@ impl Course<'_> {
         let of_block = |trial: &&Trial| {
             trial.block == block && trial.rung == rung && trial.workload == workload
         };
-        let attempt = self.trials.iter().filter(of_block).map(|trial| trial.attempt);
+        let attempt = self
+            .trials
+            .iter()
+            .filter(of_block)
+            .map(|trial| trial.attempt);
         let attempt = attempt.max()?;
         let latest = self
             .trials
@@ -253,7 +257,7 @@ mod tests {
             .map(|connections| json!({ "loop": "closed", "connections": connections }))
             .collect();
         let plan = json!({
-            "ladders": [{ "workload": "point-read", "rungs": rungs }],
+            "ladders": [{ "workload": "point-read", "definition": "", "rungs": rungs }],
             "servers": SERVERS, "profiles": ["parity"], "preset": "snapshot", "pool": 16, "threads": null,
             "blocks": blocks, "most_blocks": most_blocks, "warmup_seconds": 1.0, "window_seconds": 3.0,
             "poisson": false, "seed": 7, "shares": [], "open_connections": 64,

@@ -95,6 +95,8 @@ impl Plan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ladder {
     pub workload: String,
+    /// SHA-256 of its shape, statement and parameters: another one is another workload, whatever its name.
+    pub definition: String,
     pub rungs: Vec<Rung>,
 }
 
@@ -327,7 +329,8 @@ pub fn read(file: &Path) -> Result<Campaign> {
 pub fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
     let write = || -> Result<()> {
         let unfinished = file.with_extension("json.unfinished");
-        let mut text = serde_json::to_vec_pretty(value)?;
+        // Without indentation: the figures of every second make it long enough.
+        let mut text = serde_json::to_vec(value)?;
         text.push(b'\n');
         let mut writer = File::create(&unfinished)?;
         writer.write_all(&text)?;

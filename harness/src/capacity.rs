@@ -24,6 +24,7 @@ use crate::provision::DatabaseArgs;
 use crate::rig::Rig;
 use crate::run::{self, Arrivals};
 use crate::rung::Rung;
+use crate::server::Server;
 use crate::session::{server_records, serving};
 use crate::slo::Slo;
 use crate::subject::Subject;
@@ -181,7 +182,7 @@ pub fn run(args: &CapacityArgs, stop: &AtomicBool) -> Result<Verdict> {
         &folders,
         &format!("capacity-{}", args.name),
     )?;
-    let plan = plan(args, &servers)?;
+    let plan = plan(args, &workload, &servers)?;
     let mut rig = Rig::open(&plan, servers, folders, &args.database, stop)?;
     let generator = rig.generator(&plan, plan.open_connections)?;
     let mut search = Search {
@@ -227,10 +228,11 @@ fn refuse_impossible(args: &CapacityArgs) -> Result<()> {
     Ok(())
 }
 
-fn plan(args: &CapacityArgs, servers: &[crate::server::Server]) -> Result<Plan> {
+fn plan(args: &CapacityArgs, workload: &Workload, servers: &[Server]) -> Result<Plan> {
     Ok(Plan {
         ladders: vec![Ladder {
-            workload: args.name.clone(),
+            workload: workload.name.clone(),
+            definition: run::definition(workload),
             rungs: Vec::new(),
         }],
         servers: servers.iter().map(|server| server.name.clone()).collect(),

@@ -1,6 +1,6 @@
 //! Whether two campaigns may be compared: everything but what is compared has to be the same.
 
-use crate::campaign::{Campaign, Plan};
+use crate::campaign::{Campaign, Ladder, Plan};
 
 /// Where a server listens and what it is called makes no difference to its speed, and differs with every private cluster.
 const SETTINGS_OF_PLACE: [&str; 4] = [
@@ -16,7 +16,7 @@ pub fn refusals(a: &Campaign, b: &Campaign) -> Vec<String> {
     of_plans(&mut found, &a.plan, &b.plan);
     of_machines(&mut found, a, b);
     of_databases(&mut found, a, b);
-    of_delays(&mut found, a, b);
+    of_definitions(&mut found, &a.plan, &b.plan);
     found.0
 }
 
@@ -171,23 +171,16 @@ fn of_databases(found: &mut Differences, a: &Campaign, b: &Campaign) {
     }
 }
 
-/// How long a statement holds its connection, of the workloads in both.
-fn of_delays(found: &mut Differences, a: &Campaign, b: &Campaign) {
-    let delay = |campaign: &Campaign, workload: &str| {
-        let trials = campaign
-            .trials
-            .iter()
-            .filter(|trial| trial.workload == workload);
-        let mut windows = trials.filter_map(|trial| trial.window.as_ref());
-        windows.next().map(|window| match window.delay_ms {
-            Some(delay_ms) => format!("{delay_ms} ms"),
-            None => "none".to_owned(),
-        })
-    };
-    for ladder in &a.plan.ladders {
-        let workload = &ladder.workload;
-        if let (Some(of_a), Some(of_b)) = (delay(a, workload), delay(b, workload)) {
-            found.compare(&format!("delay of {workload}"), &of_a, &of_b);
+/// Of the workloads in both.
+fn of_definitions(found: &mut Differences, a: &Plan, b: &Plan) {
+    for ladder in &a.ladders {
+        let same_name = |other: &&Ladder| other.workload == ladder.workload;
+        if let Some(other) = b.ladders.iter().find(same_name) {
+            let what = format!(
+                "statement and parameters of {}, by their hash",
+                ladder.workload
+            );
+            found.compare(&what, &ladder.definition, &other.definition);
         }
     }
 }
@@ -295,9 +288,9 @@ mod tests {
                 "PostgreSQL's fsync: `on` in A, `off` in B",
             ),
             (
-                "/trials/0/window/delay_ms",
-                json!(10.0),
-                "delay of point-read: none in A, 10 ms in B",
+                "/plan/ladders/0/definition",
+                json!("another"),
+                "statement and parameters of point-read, by their hash: made up in A, another in B",
             ),
         ];
         for (place, value, line) in cases {

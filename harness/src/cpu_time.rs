@@ -1,11 +1,12 @@
 //! CPU time of other processes, to the nanosecond, as the kernel counts it: `/proc/<pid>/stat` would round it to
 //! ticks of 10 ms.
 
-use std::fs;
 use std::time::Duration;
 
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
+
+use crate::machine::family;
 
 /// User and system time of a process and of all its threads, ended ones too. `None` when it is gone.
 pub fn of_process(pid: u32) -> Option<Duration> {
@@ -17,12 +18,9 @@ pub fn of_process(pid: u32) -> Option<Duration> {
 /// The same, summed over a process and its direct children: for PostgreSQL, whose backends are children of the
 /// postmaster. Time of children that have ended is not in it, so take both readings while the pool is open.
 pub fn of_family(parent: u32) -> Option<Duration> {
-    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
-    let children = children
-        .split_whitespace()
-        .filter_map(|pid| pid.parse().ok())
-        .filter_map(of_process);
-    Some(of_process(parent)? + children.sum::<Duration>())
+    of_process(parent)?;
+    let times = family(parent).into_iter().filter_map(of_process);
+    Some(times.sum())
 }
 
 #[cfg(test)]

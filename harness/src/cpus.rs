@@ -8,6 +8,8 @@ use anyhow::{Context, Result};
 use rustix::thread::{CpuSet as Mask, Pid, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
+use crate::machine::family;
+
 /// CPUs by number, ascending. Empty means: wherever the operating system likes.
 pub type CpuSet = Vec<usize>;
 
@@ -107,10 +109,23 @@ pub fn spawn_on(
     })
 }
 
-/// Moves a running process to `cpus`; what it starts from then on follows.
+/// Moves a running process and its children to `cpus`; what they start from then on follows.
 ///
 /// # Errors
 /// The process is gone, or belongs to somebody else.
+pub fn move_family(parent: u32, cpus: &[usize]) -> io::Result<()> {
+    move_process(parent, cpus)?;
+    for child in family(parent) {
+        // One that has ended meanwhile needs no CPU.
+        let _ = move_process(child, cpus);
+    }
+    Ok(())
+}
+
+/// Moves one running process or thread to `cpus`.
+///
+/// # Errors
+/// It is gone, or belongs to somebody else.
 pub fn move_process(pid: u32, cpus: &[usize]) -> io::Result<()> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| io::Error::other("no such process"))?;

@@ -61,13 +61,15 @@ impl Environment {
 
 /// SHA-256 of a file, in hexadecimal digits. `None` where it cannot be read.
 pub fn sha256_of(file: &Path) -> Option<String> {
-    let content = fs::read(file).ok()?;
-    Some(
-        Sha256::digest(&content)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect(),
-    )
+    Some(sha256(&fs::read(file).ok()?))
+}
+
+/// In hexadecimal digits.
+pub fn sha256(content: &[u8]) -> String {
+    Sha256::digest(content)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn line_of(file: &str) -> Option<String> {

@@ -60,7 +60,7 @@ pub(crate) fn scatter(block: usize, size: f64) -> f64 {
 
 fn plan(servers: &[&str], rungs: &[Value], blocks: usize) -> Value {
     json!({
-        "ladders": [{ "workload": "point-read", "rungs": rungs }], "servers": servers, "profiles": ["parity"],
+        "ladders": [{ "workload": "point-read", "definition": "made up", "rungs": rungs }], "servers": servers, "profiles": ["parity"],
         "preset": "snapshot", "pool": 16, "threads": null, "blocks": blocks, "most_blocks": blocks,
         "warmup_seconds": 1.0, "window_seconds": 3.0, "poisson": true, "seed": 1,
         "cpus": { "generator": [1], "server": [0], "database": [0], "note": "made up" },

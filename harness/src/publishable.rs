@@ -5,11 +5,7 @@ use crate::environment::Environment;
 use crate::preset::Preset;
 
 /// A line for each obstacle, graver ones first; none if the campaign may be published.
-pub fn obstacles(
-    plan: &Plan,
-    environment: &Environment,
-    database: &DatabaseRecord,
-) -> Vec<String> {
+pub fn obstacles(plan: &Plan, environment: &Environment, database: &DatabaseRecord) -> Vec<String> {
     let mut found = lengths(plan);
     found.extend(shared_cpus(plan));
     if environment.build_profile != "release" {

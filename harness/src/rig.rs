@@ -44,7 +44,7 @@ impl Rig {
         let provisioned = Provisioned::open(database, plan.pool, stop)?;
         let database = &provisioned.database;
         if let Some(postmaster) = database.postmaster_pid.filter(|_| database.is_private()) {
-            cpus::move_process(postmaster, &plan.cpus.database)
+            cpus::move_family(postmaster, &plan.cpus.database)
                 .context("cannot pin PostgreSQL to its CPUs")?;
         }
         Ok(Rig {

@@ -11,6 +11,7 @@ use workloads::{Catalog, Workload};
 use crate::campaign::{Ladder, Plan, ResultsFolder};
 use crate::checks::Verdict;
 use crate::cpus::CpuPlan;
+use crate::environment::sha256;
 use crate::folders::{FolderArgs, Folders};
 use crate::preset::Preset;
 use crate::process::{Profile, READY_LIMIT};
@@ -246,6 +247,7 @@ fn plan(args: &RunArgs, workloads: &[Workload], servers: &[Server]) -> Result<Pl
             .iter()
             .map(|workload| Ladder {
                 workload: workload.name.clone(),
+                definition: definition(workload),
                 rungs: rungs(args),
             })
             .collect(),
@@ -275,6 +277,11 @@ fn plan(args: &RunArgs, workloads: &[Workload], servers: &[Server]) -> Result<Pl
             .collect(),
         open_connections: args.connections.unwrap_or(4 * args.pool),
     })
+}
+
+/// See [`Ladder::definition`].
+pub fn definition(workload: &Workload) -> String {
+    sha256(format!("{:?}", workload.shape).as_bytes())
 }
 
 /// Without the rungs of the open loop whose rate is a share: they are added once the capacity is known.

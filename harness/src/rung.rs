@@ -112,10 +112,7 @@ mod tests {
             connections: 64,
         };
         assert_eq!(open.to_string(), "1440/s");
-        assert_eq!(
-            Rung::Closed { connections: 1 }.to_string(),
-            "1 connection"
-        );
+        assert_eq!(Rung::Closed { connections: 1 }.to_string(), "1 connection");
         assert_eq!(open.slug(), "open-1440");
     }
 }

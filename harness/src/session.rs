@@ -21,7 +21,7 @@ use crate::progress::Progress;
 use crate::provision::DatabaseArgs;
 use crate::publishable;
 use crate::rig::Rig;
-use crate::run::{AGAIN, chosen_servers};
+use crate::run::{AGAIN, chosen_servers, definition};
 use crate::rung::Rung;
 use crate::selection::by_name;
 use crate::server::Server;
@@ -133,7 +133,7 @@ impl Session {
         let mut database = database.clone();
         database.scale = campaign.database.scale.parse()?;
         let rig = Rig::open(&campaign.plan, servers, folders, &database, stop)?;
-        refuse_changes(&campaign, &rig)
+        refuse_changes(&campaign, &workloads, &rig)
             .with_context(|| format!("{what}: cannot go on with it; run a new one"))?;
         campaign.commands.push(std::env::args().collect());
         campaign.state = State::Running;
@@ -408,16 +408,19 @@ pub(crate) fn server_records(servers: &[Server]) -> Vec<ServerRecord> {
         lane: server.lane,
         about: server.about.clone(),
         same_as: same(index).map(|earlier| earlier.name.clone()),
-        binary_sha256: server
-            .programs()
-            .find_map(|program| environment::sha256_of(program)),
+        binary_sha256: server.programs().find_map(environment::sha256_of),
         says: Vec::new(),
     };
     servers.iter().enumerate().map(record).collect()
 }
 
 /// One campaign, one set of programs, one content, one set of CPUs.
-fn refuse_changes(campaign: &Campaign, rig: &Rig) -> Result<()> {
+fn refuse_changes(campaign: &Campaign, workloads: &[Workload], rig: &Rig) -> Result<()> {
+    for (then, now) in campaign.plan.ladders.iter().zip(workloads) {
+        if then.definition != definition(now) {
+            bail!("the definition of the workload `{}` has changed", now.name);
+        }
+    }
     for (then, now) in campaign.servers.iter().zip(server_records(&rig.servers)) {
         if then.binary_sha256 != now.binary_sha256 {
             bail!("the program of the server `{}` has changed", then.name);

@@ -84,7 +84,9 @@ fn of_rungs(campaign: &Campaign, workload: &str, rungs: &[Rung]) -> String {
 /// What a reader of the tables has to know: why rows are not valid, which blocks stand apart, what a difference has to
 /// exceed, how near the ceiling the servers came, how they scale, and what a library does that no setting turns off.
 fn notes(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
-    let Ladder { workload, rungs } = ladder;
+    let Ladder {
+        workload, rungs, ..
+    } = ladder;
     let mut lines = tripped(campaign, workload);
     lines.extend(blocks_apart(campaign, ladder));
     lines.extend(noise_floors(campaign, ladder));

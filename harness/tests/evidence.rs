@@ -22,10 +22,11 @@ use support::TestDatabase;
 use tempfile::TempDir;
 
 fn lanebench(database: &TestDatabase, arguments: &str) -> Command {
+    let (subcommand, arguments) = arguments.split_once(' ').unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_lanebench"));
     command
-        .args(arguments.split(' '))
-        .args(["--database", &database.url])
+        .args([subcommand, "--database", &database.url])
+        .args(arguments.split_whitespace())
         .stdin(Stdio::null());
     command
 }
@@ -167,8 +168,7 @@ fn an_interrupted_campaign_resumes_and_ends_as_if_it_had_not_been() {
     let database = TestDatabase::fresh();
     let folder = tempfile::tempdir().unwrap();
     let (whole, halves) = (folder.path().join("whole"), folder.path().join("halves"));
-    let arguments = COURSE.split_whitespace().collect::<Vec<_>>().join(" ");
-    let output = lanebench(&database, &arguments)
+    let output = lanebench(&database, COURSE)
         .arg("--out")
         .arg(&whole)
         .output()
@@ -181,7 +181,7 @@ fn an_interrupted_campaign_resumes_and_ends_as_if_it_had_not_been() {
         said(&output)
     );
 
-    let child = lanebench(&database, &arguments)
+    let child = lanebench(&database, COURSE)
         .arg("--out")
         .arg(&halves)
         .stdout(Stdio::null())

@@ -98,7 +98,10 @@ fn ensure_with(client: &mut Client, scale: Scale, started: Instant) -> Result<Se
          SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0",
     )?;
     client.execute("SELECT pg_advisory_lock($1)", &[&LOCK])?;
-    let source = md5(client, &format!("{scale}\n{SCHEMA_SQL}\n{SEED_SQL}\n{KEYS_SQL}"))?;
+    let source = md5(
+        client,
+        &format!("{scale}\n{SCHEMA_SQL}\n{SEED_SQL}\n{KEYS_SQL}"),
+    )?;
     let found = find(client)?;
     if let Found::Ours(mark) = &found
         && let Some(content) = content(client)?
