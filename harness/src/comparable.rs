@@ -12,17 +12,35 @@ const SETTINGS_OF_PLACE: [&str; 4] = [
 
 /// Why `a` and `b` are not comparable, a line each; they are if there is none.
 pub fn refusals(a: &Campaign, b: &Campaign) -> Vec<String> {
-    let mut found = Differences::default();
+    obstacles(a, b, IN_A_AND_B)
+}
+
+/// Why a campaign that was recorded cannot go on as it would begin now, a line each.
+pub fn changes(then: &Campaign, now: &Campaign) -> Vec<String> {
+    let mut lines = obstacles(then, now, ["then", "now"]);
+    for (then, now) in then.servers.iter().zip(&now.servers) {
+        if then.binary_sha256 != now.binary_sha256 {
+            lines.push(format!("the program of {} is another one now", then.name));
+        }
+    }
+    lines
+}
+
+/// What the two campaigns of a comparison are called.
+const IN_A_AND_B: [&str; 2] = ["in A", "in B"];
+
+fn obstacles(a: &Campaign, b: &Campaign, sides: [&'static str; 2]) -> Vec<String> {
+    let mut found = Differences::between(sides);
     of_plans(&mut found, &a.plan, &b.plan);
     of_machines(&mut found, a, b);
     of_databases(&mut found, a, b);
     of_definitions(&mut found, &a.plan, &b.plan);
-    found.0
+    found.lines
 }
 
 /// What differs and may: mostly it is what one wants to compare.
 pub fn remarks(a: &Campaign, b: &Campaign) -> Vec<String> {
-    let mut found = Differences::default();
+    let mut found = Differences::between(IN_A_AND_B);
     found.compare("lanebench", &a.lanebench, &b.lanebench);
     found.compare("commit", &commit(a), &commit(b));
     found.compare(
@@ -56,21 +74,31 @@ pub fn remarks(a: &Campaign, b: &Campaign) -> Vec<String> {
         );
     }
     if !same_programs.is_empty() {
-        found.0.push(format!(
+        found.lines.push(format!(
             "the same program in both, so that a difference is not the server's: {}",
             same_programs.join(", ")
         ));
     }
-    found.0
+    found.lines
 }
 
-#[derive(Default)]
-struct Differences(Vec<String>);
+struct Differences {
+    sides: [&'static str; 2],
+    lines: Vec<String>,
+}
 
 impl Differences {
+    fn between(sides: [&'static str; 2]) -> Differences {
+        Differences {
+            sides,
+            lines: Vec::new(),
+        }
+    }
+
     fn compare(&mut self, what: &str, a: &str, b: &str) {
         if a != b {
-            self.0.push(format!("{what}: {a} in A, {b} in B"));
+            let [of_a, of_b] = self.sides;
+            self.lines.push(format!("{what}: {a} {of_a}, {b} {of_b}"));
         }
     }
 }

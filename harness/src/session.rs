@@ -10,7 +10,8 @@ use workloads::{Catalog, Workload};
 use crate::blocks::{Block, Course};
 use crate::campaign::{Campaign, Plan, Reference, ResultsFolder, SCHEMA, ServerRecord, State};
 use crate::checks::Verdict;
-use crate::cpus;
+use crate::comparable::changes;
+use crate::cpus::CpuPlan;
 use crate::environment;
 use crate::expected::Answers;
 use crate::folders::Folders;
@@ -414,30 +415,19 @@ pub(crate) fn server_records(servers: &[Server]) -> Vec<ServerRecord> {
     servers.iter().enumerate().map(record).collect()
 }
 
-/// One campaign, one set of programs, one content, one set of CPUs.
+/// One campaign, one machine, one set of programs, statements, rows and settings.
 fn refuse_changes(campaign: &Campaign, workloads: &[Workload], rig: &Rig) -> Result<()> {
-    for (then, now) in campaign.plan.ladders.iter().zip(workloads) {
-        if then.definition != definition(now) {
-            bail!("the definition of the workload `{}` has changed", now.name);
-        }
+    let mut now = campaign.clone();
+    for (ladder, workload) in now.plan.ladders.iter_mut().zip(workloads) {
+        ladder.definition = definition(workload);
     }
-    for (then, now) in campaign.servers.iter().zip(server_records(&rig.servers)) {
-        if then.binary_sha256 != now.binary_sha256 {
-            bail!("the program of the server `{}` has changed", then.name);
-        }
-    }
-    let (then, now) = (&campaign.database, rig.provisioned.record());
-    if then.version != now.version {
-        bail!("PostgreSQL was {}, and is {}", then.version, now.version);
-    }
-    if then.content != now.content {
-        bail!("the database holds other rows than then");
-    }
-    if then.settings != now.settings {
-        bail!("PostgreSQL's settings have changed");
-    }
-    if campaign.plan.cpus != cpus::CpuPlan::for_this_machine()? {
-        bail!("the CPUs have changed: {}", campaign.plan.cpus.describe());
+    now.plan.cpus = CpuPlan::for_this_machine()?;
+    now.environment = rig.environment();
+    now.database = rig.provisioned.record();
+    now.servers = server_records(&rig.servers);
+    let changes = changes(campaign, &now);
+    if !changes.is_empty() {
+        bail!("{}", changes.join("; "));
     }
     Ok(())
 }

@@ -22,10 +22,15 @@ use support::TestDatabase;
 use tempfile::TempDir;
 
 fn lanebench(database: &TestDatabase, arguments: &str) -> Command {
+    lanebench_on(&database.url, arguments)
+}
+
+/// What follows `arguments` may be the value of its last flag.
+fn lanebench_on(database: &str, arguments: &str) -> Command {
     let (subcommand, arguments) = arguments.split_once(' ').unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_lanebench"));
     command
-        .args([subcommand, "--database", &database.url])
+        .args([subcommand, "--database", database])
         .args(arguments.split_whitespace())
         .stdin(Stdio::null());
     command
@@ -236,6 +241,34 @@ fn interrupt_after(mut child: Child, results: &Path, trials: usize) {
     )
     .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_campaign_on_a_private_cluster_resumes_on_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results");
+    if support::program::local_binaries().is_none() {
+        return;
+    }
+    let course =
+        "run ten-ms -s deadpool --preset smoke --blocks 4 --closed 4 --pool 4 --scale 0.001 --out";
+    let begun = lanebench_on("local", course)
+        .arg(&results)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    interrupt_after(begun, &results, 1);
+    let resumed = lanebench_on("local", "run --resume")
+        .arg(&results)
+        .output()
+        .unwrap();
+    assert_eq!(
+        campaign_in(&results).state,
+        State::Complete,
+        "{}",
+        said(&resumed)
+    );
 }
 
 #[test]
