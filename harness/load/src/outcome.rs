@@ -207,7 +207,7 @@ pub struct Outcome {
     /// How late a thread on these CPUs wakes without any load, ns, right before the run; empty if the
     /// plan asked for no probe.
     pub jitter: Histogram<u64>,
-    /// Share of the probe's time in which something else had its CPU, for the worst thread. `None` without a probe or
+    /// Share of the (last) probe's time in which something else had its CPU, for the worst thread. `None` without a probe or
     /// where the kernel does not tell.
     pub jitter_run_queue: Option<f64>,
     /// |L - lambda W| / L over the window, with L from counting sends and ends, and lambda W from the

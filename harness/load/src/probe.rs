@@ -56,8 +56,26 @@ pub(crate) struct Jitter {
     pub(crate) run_queue: Option<f64>,
 }
 
+/// How often the probe is made at most before it is believed that something else shares the CPU.
+pub(crate) const PROBES: u32 = 3;
+/// Something else had the CPU for a larger share than this: it was squeezed.
+pub(crate) const SQUEEZED: f64 = 0.10;
+
+/// The probe on the calling thread, made again where something else had the CPU meanwhile: what is over by then will
+/// not disturb the run, and a neighbour that stays is there every time. Gives the last.
+pub(crate) fn jitter_before_a_run(duration: Duration) -> Result<Jitter, LoadError> {
+    let squeezed = |jitter: &Jitter| jitter.run_queue.is_some_and(|share| share > SQUEEZED);
+    let mut jitter = jitter_here(duration)?;
+    for _ in 1..PROBES {
+        if squeezed(&jitter) {
+            jitter = jitter_here(duration)?;
+        }
+    }
+    Ok(jitter)
+}
+
 /// The probe on the calling thread.
-pub(crate) fn jitter_here(duration: Duration) -> Result<Jitter, LoadError> {
+fn jitter_here(duration: Duration) -> Result<Jitter, LoadError> {
     let mut meter = Meter::of_this_thread();
     let epoll =
         epoll::create(epoll::CreateFlags::CLOEXEC).map_err(LoadError::os("epoll_create1"))?;

@@ -152,7 +152,7 @@ fn generate(
     start: &Receiver<(Pacer, Phases)>,
 ) -> Result<Option<WorkerReport>, LoadError> {
     limits::prepare_thread(place.cpu)?;
-    let jitter = probe::jitter_here(plan.jitter_probe)?;
+    let jitter = probe::jitter_before_a_run(plan.jitter_probe)?;
     let mut worker = Worker::new(shared, place, jitter)?;
     worker.establish()?;
     match start.recv() {
@@ -231,8 +231,9 @@ fn await_connections(
     let mut established_total = 0;
     for _ in 0..workers {
         // Every worker keeps the deadline itself; the extra second is for one that died.
-        match inbox.recv_timeout(plan.jitter_probe + plan.connect_timeout + Duration::from_secs(1))
-        {
+        match inbox.recv_timeout(
+            probe::PROBES * plan.jitter_probe + plan.connect_timeout + Duration::from_secs(1),
+        ) {
             Ok(Message::Ready {
                 established,
                 last_error,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::outcome::Outcome;
+use crate::probe::SQUEEZED;
 
 /// Who set the limit of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +97,7 @@ pub(crate) fn checks(outcome: &Outcome, is_open: bool) -> Vec<Check> {
     let mut checks = vec![
         Check::at_most("generator busy share", busy, 0.70),
         Check::at_most("generator run-queue share", run_queue, 0.01),
-        Check::at_most("probe run-queue share", outcome.jitter_run_queue, 0.10),
+        Check::at_most("probe run-queue share", outcome.jitter_run_queue, SQUEEZED),
         Check::at_most("generator lag p99 ms", lag, 1.0),
         Check::at_most("Little's law residual", outcome.little_residual, 0.02),
     ];
