@@ -116,6 +116,7 @@ fn faults_of(campaign: &Campaign, server: &str) -> Vec<(Code, Verdict, String)> 
 
 #[test]
 fn a_lane_that_breaks_a_rule_is_named_for_it_with_the_figure() {
+    let _turn = support::turn();
     let expected = [
         ("caches", Code::Queries, Verdict::Misconfigured),
         ("opens-one-more", Code::Pool, Verdict::Misconfigured),
@@ -140,6 +141,7 @@ fn a_lane_that_breaks_a_rule_is_named_for_it_with_the_figure() {
 
 #[test]
 fn a_sleep_of_nine_milliseconds_passes_for_none_of_ten() {
+    let _turn = support::turn();
     let campaign = campaign_of(&["short-sleep", "honest"], "ten-ms");
     let faults = faults_of(&campaign, "short-sleep");
     assert!(
@@ -170,6 +172,7 @@ const COURSE: &str = "run point-read -s deadpool,deadpool --preset publishable -
 
 #[test]
 fn an_interrupted_campaign_resumes_and_ends_as_if_it_had_not_been() {
+    let _turn = support::turn();
     let database = TestDatabase::fresh();
     let folder = tempfile::tempdir().unwrap();
     let (whole, halves) = (folder.path().join("whole"), folder.path().join("halves"));
@@ -245,6 +248,7 @@ fn interrupt_after(mut child: Child, results: &Path, trials: usize) {
 
 #[test]
 fn a_campaign_on_a_private_cluster_resumes_on_the_next_one() {
+    let _turn = support::turn();
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("results");
     if support::program::local_binaries().is_none() {
@@ -297,6 +301,7 @@ fn what_cannot_be_resumed_is_refused_in_one_line() {
 
 #[test]
 fn an_open_loop_keeps_the_rates_asked_for_and_shares_of_the_slowest_capacity() {
+    let _turn = support::turn();
     let (database, results) = (TestDatabase::fresh(), tempfile::tempdir().unwrap());
     let arguments = "run ten-ms -s deadpool,sqlx --preset smoke --pool 4 --rates 100,50% --arrivals poisson --scale 0.001";
     let output = lanebench(&database, arguments)
@@ -332,7 +337,7 @@ fn an_open_loop_keeps_the_rates_asked_for_and_shares_of_the_slowest_capacity() {
         assert_eq!(rate.outcome, Outcome::Passed, "{}", rate.figure);
         assert!(window.response_ns.p50 >= window.service_ns.p50.min(10_000_000));
         let stages = window.stages.unwrap();
-        assert!((10e6..20e6).contains(&stages.database.mean), "{stages:?}");
+        assert!(stages.database.mean >= 10e6, "{stages:?}");
     }
     let table = said(&output);
     assert!(
@@ -343,6 +348,7 @@ fn an_open_loop_keeps_the_rates_asked_for_and_shares_of_the_slowest_capacity() {
 
 #[test]
 fn a_capacity_lies_below_the_ceiling_and_both_its_ends_are_told() {
+    let _turn = support::turn();
     let (database, results) = (TestDatabase::fresh(), tempfile::tempdir().unwrap());
     let arguments = "capacity ten-ms -s deadpool --pool 4 --slo p90<25ms --window 0.5 --warmup 0.2 --confirmations 2 --scale 0.001";
     let output = lanebench(&database, arguments)

@@ -5,8 +5,8 @@
 mod support;
 
 use std::process::{Child, Command};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,10 +24,13 @@ struct Scene {
     test: TestDatabase,
     opened: Database,
     monitor: Monitor,
+    // Dropped last: the others' sessions in the same server would be seen as foreign.
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Scene {
     fn set() -> Scene {
+        let turn = support::turn();
         let test = TestDatabase::fresh();
         let folder = Arc::new(RunFolder::create().unwrap());
         let choice = Choice::Url(test.url.clone());
@@ -37,6 +40,7 @@ impl Scene {
             test,
             opened,
             monitor,
+            _turn: turn,
         }
     }
 

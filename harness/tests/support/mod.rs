@@ -13,7 +13,7 @@ use std::env;
 use std::io::{Write, stderr};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, Once, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 
 use anyhow::{Context, Result, anyhow};
 use harness::database::leftovers::RunFolder;
@@ -73,6 +73,12 @@ impl Drop for TestDatabase {
             say(&format!("database {} is left behind: {error}", self.name));
         }
     }
+}
+
+/// For tests that watch the whole server or measure: side by side they would see and disturb each other.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A database in a container of its own.
