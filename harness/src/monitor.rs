@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
+use postgres::error::SqlState;
 use postgres::{Client, Statement};
 
 use crate::database::connection::connect;
@@ -244,7 +245,7 @@ impl Monitor {
     /// The connection is lost for good.
     pub fn vitals(&mut self) -> Result<Vitals> {
         let row = match self.client.query_one(&self.vitals, &[]) {
-            Err(_) if self.client.is_closed() => {
+            Err(error) if self.client.is_closed() || was_ended(&error) => {
                 self.reconnect()?;
                 self.client.query_one(&self.vitals, &[])?
             }
@@ -306,6 +307,12 @@ fn totals(view: &str) -> String {
         "SELECT coalesce(sum(calls), 0)::int8, coalesce(sum(rows), 0)::int8, coalesce(sum(total_exec_time), 0)::float8
          FROM {view}(false) WHERE dbid = $1"
     )
+}
+
+/// Whether the server said that it ends the session: the connection is found closed only a moment later.
+fn was_ended(error: &postgres::Error) -> bool {
+    let ending = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN];
+    error.code().is_some_and(|code| ending.contains(code))
 }
 
 fn vitals_query(server_version: u32) -> &'static str {
