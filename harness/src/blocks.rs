@@ -47,17 +47,24 @@ fn same_block(a: &Trial, b: &Trial) -> bool {
     a.block == b.block && a.rung == b.rung && a.workload == b.workload
 }
 
+/// A metric of each valid trial, with its block.
+pub fn figures(trials: &[&Trial], metric: Metric) -> Vec<(usize, f64)> {
+    let of = |trial: &&Trial| {
+        let usable = trial.verdict == Verdict::Valid;
+        let window = trial.window.as_ref().filter(|_| usable)?;
+        Some((trial.block, metric.of(window)?))
+    };
+    trials.iter().filter_map(of).collect()
+}
+
 /// `ln(a / b)` of each block in which both were measured and are no reason to doubt.
 pub fn log_ratios(a: &[&Trial], b: &[&Trial], metric: Metric) -> Vec<f64> {
-    let figure = |trial: &Trial| {
-        let usable = trial.verdict == Verdict::Valid;
-        metric.of(trial.window.as_ref().filter(|_| usable)?)
+    let of_b = figures(b, metric);
+    let ratio = |(block, a): (usize, f64)| {
+        let (_, b) = of_b.iter().find(|(of, _)| *of == block)?;
+        log_ratio(a, *b)
     };
-    let ratio = |a: &&Trial| {
-        let b = b.iter().find(|b| b.block == a.block)?;
-        log_ratio(figure(a)?, figure(b)?)
-    };
-    a.iter().filter_map(ratio).collect()
+    figures(a, metric).into_iter().filter_map(ratio).collect()
 }
 
 impl Course<'_> {
@@ -232,9 +239,7 @@ impl Course<'_> {
 pub fn by_subject<'a>(trials: &[&'a Trial]) -> Vec<Vec<&'a Trial>> {
     let mut groups: Vec<Vec<&Trial>> = Vec::new();
     for &trial in trials {
-        let same = |group: &&mut Vec<&Trial>| {
-            group[0].server == trial.server && group[0].profile == trial.profile
-        };
+        let same = |group: &&mut Vec<&Trial>| group[0].same_subject(trial);
         match groups.iter_mut().find(same) {
             Some(group) => group.push(trial),
             None => groups.push(vec![trial]),
@@ -248,45 +253,45 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::campaign::Window;
+    use crate::made_up;
 
     const SERVERS: [&str; 2] = ["deadpool", "sqlx"];
 
     fn plan(rungs: &[usize], blocks: usize, most_blocks: usize) -> Plan {
-        let rungs: Vec<_> = rungs
-            .iter()
-            .map(|connections| json!({ "loop": "closed", "connections": connections }))
-            .collect();
-        let plan = json!({
-            "ladders": [{ "workload": "point-read", "definition": "", "rungs": rungs }],
-            "servers": SERVERS, "profiles": ["parity"], "preset": "snapshot", "pool": 16, "threads": null,
-            "blocks": blocks, "most_blocks": most_blocks, "warmup_seconds": 1.0, "window_seconds": 3.0,
-            "poisson": false, "seed": 7, "shares": [], "open_connections": 64,
-            "cpus": { "generator": [1], "server": [0], "database": [0], "note": "" },
-        });
-        serde_json::from_value(plan).unwrap()
+        let rungs: Vec<_> = rungs.iter().map(|&rung| made_up::closed(rung)).collect();
+        let plan = serde_json::from_value(made_up::plan(&SERVERS, &rungs, blocks)).unwrap();
+        Plan {
+            most_blocks,
+            seed: 7,
+            ..plan
+        }
     }
 
     fn trial(plan: &Plan, block: &Block, position: usize, rate: f64, verdict: Verdict) -> Trial {
-        let latency =
-            json!({ "p50": 1, "p90": 1, "p99": 1_000_000, "p99_9": 1, "max": 1, "mean": 1.0 });
-        let counts = load::Counts {
-            scheduled: 100_000,
-            correct: 100_000,
-            ..load::Counts::default()
-        };
-        let trial = json!({
-            "workload": "point-read", "server": SERVERS[block.order[position]], "profile": "parity",
-            "rung": plan.ladders[0].rungs[block.rung], "block": block.block, "attempt": block.attempt,
-            "position": position, "started_at": "", "verdict": verdict, "checks": [],
-            "window": {
-                "seconds": 3.0, "requests_per_second": rate, "response_ns": latency, "service_ns": latency,
-                "counts": counts, "errors": [], "generator_cpu_seconds": 0.1, "transactions_per_request": 1.0,
-                "server": { "cpu_seconds": 1.0, "threads": 2, "rss_bytes": 1, "voluntary_switches": 1,
-                    "involuntary_switches": 1 },
-                "sessions": { "samples": 0, "doing": {}, "sampler_cpu_seconds": 0.0 }, "series": [],
+        let rung = plan.ladders[0].rungs[block.rung];
+        // Many enough for a p99 that is firm.
+        let window = Window {
+            counts: load::Counts {
+                scheduled: 100_000,
+                correct: 100_000,
+                ..load::Counts::default()
             },
-        });
-        serde_json::from_value(trial).unwrap()
+            ..serde_json::from_value(made_up::window(0, &json!(rung), 1_000.0)).unwrap()
+        };
+        let server = block.order[position];
+        let trial = made_up::trial(&SERVERS, server, &json!(rung), rate);
+        Trial {
+            block: block.block,
+            attempt: block.attempt,
+            position,
+            verdict,
+            window: Some(Window {
+                requests_per_second: rate,
+                ..window
+            }),
+            ..serde_json::from_value(trial).unwrap()
+        }
     }
 
     /// Runs a campaign with made-up figures to its end, or until it has `most` trials.

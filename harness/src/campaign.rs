@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -19,9 +20,13 @@ use crate::pgbench::PgbenchRun;
 use crate::process::Profile;
 use crate::rung::Rung;
 use crate::stages::Stages;
+use crate::table::label;
 
 /// Raised whenever a reader of the previous version would misread the file.
 pub const SCHEMA: u32 = 2;
+
+/// What a trial takes besides its warm-up and window.
+const TRIAL_OVERHEAD: Duration = Duration::from_millis(800);
 
 /// One results folder's record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -85,9 +90,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A trial's length without start and stop.
-    pub fn load_seconds(&self) -> f64 {
-        self.warmup_seconds + self.window_seconds
+    /// How long a trial takes, as far as can be told before the first.
+    pub fn expected_trial(&self) -> Duration {
+        Duration::from_secs_f64(self.warmup_seconds + self.window_seconds) + TRIAL_OVERHEAD
     }
 }
 
@@ -157,6 +162,18 @@ pub struct Trial {
     pub checks: Vec<Check>,
     /// Absent where the trial did not get as far as a window.
     pub window: Option<Window>,
+}
+
+impl Trial {
+    /// Its server's name in tables.
+    pub fn label(&self) -> String {
+        label(&self.server, self.profile)
+    }
+
+    /// Whether both are of one server in one profile.
+    pub fn same_subject(&self, other: &Trial) -> bool {
+        self.server == other.server && self.profile == other.profile
+    }
 }
 
 /// What one window measured. Rates are per second, latencies in nanoseconds.
@@ -284,14 +301,21 @@ impl ResultsFolder {
         Ok(self.path.join(format!("{name}.hlog")))
     }
 
-    /// Writes the whole record. The file is replaced in one step, so a reader or a crash never meets half of it.
+    /// Writes the whole record.
     ///
     /// # Errors
     /// The folder cannot be written to.
     pub fn save(&self, campaign: &Campaign) -> Result<()> {
-        let file = self.campaign_file();
+        self.write("campaign.json", campaign)
+    }
+
+    /// Replaces a file of the folder in one step, so that a reader or a crash never meets half of it.
+    ///
+    /// # Errors
+    /// The folder cannot be written to.
+    pub fn write(&self, name: &str, value: &impl Serialize) -> Result<()> {
         self.make()?;
-        write_json(&file, campaign)
+        write_json(&self.path.join(name), value)
     }
 
     fn make(&self) -> Result<()> {
@@ -322,11 +346,7 @@ pub fn read(file: &Path) -> Result<Campaign> {
     serde_json::from_slice(&text).with_context(not_a_record)
 }
 
-/// Replaces the file in one step, so that a reader or a crash never meets half of it.
-///
-/// # Errors
-/// It cannot be written.
-pub fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
+fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
     let write = || -> Result<()> {
         let unfinished = file.with_extension("json.unfinished");
         // Without indentation: the figures of every second make it long enough.

@@ -7,6 +7,7 @@ use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use stats::{Interval, median};
 
+use crate::blocks::figures;
 use crate::campaign::{self, Campaign, State, Trial};
 use crate::checks::Verdict;
 use crate::comparable::{refusals, remarks};
@@ -17,7 +18,7 @@ use crate::sentences::left_out;
 use crate::stdout;
 use crate::table::label;
 use crate::verdicts::{
-    self, Answer, Design, Judged, NoiseFloors, Pair, Rules, figures, in_words, judge, subjects,
+    self, Answer, Design, Judged, NoiseFloors, Pair, Rules, in_words, judge, subjects,
 };
 
 /// Flags of `lanebench compare`.
@@ -122,13 +123,9 @@ fn labels(campaign: &Campaign) -> Vec<String> {
     plan.servers.iter().flat_map(of_server).collect()
 }
 
-fn label_of(trials: &[&Trial]) -> String {
-    label(&trials[0].server, trials[0].profile)
-}
-
 /// The pair as the user named it: `a` first. `None` if it is another.
 fn facing<'a>(pair: Pair<'a>, a: &str, b: &str) -> Option<Pair<'a>> {
-    let names = (label_of(&pair.a), label_of(&pair.b));
+    let names = (pair.a[0].label(), pair.b[0].label());
     if (names.0.as_str(), names.1.as_str()) == (a, b) {
         Some(pair)
     } else if (names.0.as_str(), names.1.as_str()) == (b, a) {
@@ -202,7 +199,7 @@ fn in_common<'a>(a: &'a Campaign, b: &'a Campaign) -> Vec<(String, Vec<Pair<'a>>
         for &rung in &ladder.rungs {
             let of_b = subjects(b, workload, rung);
             for of_a in subjects(a, workload, rung) {
-                if let Some(of_b) = of_b.iter().find(|of_b| label_of(of_b) == label_of(&of_a)) {
+                if let Some(of_b) = of_b.iter().find(|of_b| of_b[0].same_subject(of_a[0])) {
                     pairs.push(Pair {
                         rung,
                         a: of_a,
@@ -317,8 +314,8 @@ fn row(
     let Pair { rung, a, b, .. } = &judged.pair;
     let main = metric == Metric::primary(*rung);
     let server = match design {
-        Design::Paired => format!("{} / {}", label_of(a), label_of(b)),
-        Design::Unpaired => label_of(a),
+        Design::Paired => format!("{} / {}", a[0].label(), b[0].label()),
+        Design::Unpaired => a[0].label(),
     };
     let first = |text: String| if main { text } else { String::new() };
     let mut row = vec![

@@ -193,7 +193,7 @@ pub fn judge(
     let throughput = Throughput {
         per_second: measured.outcome.achieved_rate(),
         window: measured.outcome.window,
-        at_a_time: at_a_time(rung, subject.settings.pool),
+        at_a_time: rung.at_a_time(subject.settings.pool),
     };
     let mean_ms = life
         .since_ready
@@ -208,14 +208,6 @@ pub fn judge(
     all.push(checks::ceiling(throughput, held));
     let window = window(measured, &life, answers.delay_ms);
     Ok((checks::complete(all, "it was not looked at"), window))
-}
-
-/// How many requests can be in the database at a time.
-fn at_a_time(rung: Rung, pool: usize) -> usize {
-    match rung {
-        Rung::Closed { connections } => connections.min(pool),
-        Rung::Open { .. } => pool,
-    }
 }
 
 fn of_the_load(measured: &Measured, rung: Rung) -> Vec<Check> {

@@ -15,13 +15,12 @@ pub(crate) fn campaign(
     let mut trials = Vec::new();
     for block in 0..blocks {
         for (rung_index, rung) in rungs.iter().enumerate() {
-            for (position, server) in servers.iter().enumerate() {
+            for position in 0..servers.len() {
                 let figure = figure(position, rung_index, block);
-                trials.push(json!({
-                    "workload": "point-read", "server": server, "profile": "parity", "rung": rung, "block": block,
-                    "attempt": 0, "position": position, "started_at": "2026-01-01T00:00:00Z", "verdict": "valid",
-                    "checks": [], "window": window(position, rung, figure),
-                }));
+                let mut trial = trial(servers, position, rung, figure);
+                trial["block"] = json!(block);
+                trial["position"] = json!(position);
+                trials.push(trial);
             }
         }
     }
@@ -45,6 +44,15 @@ pub(crate) fn campaign(
     })
 }
 
+/// The first trial of a server, by its index: of block 0.
+pub(crate) fn trial(servers: &[&str], server: usize, rung: &Value, figure: f64) -> Value {
+    json!({
+        "workload": "point-read", "server": servers[server], "profile": "parity", "rung": rung, "block": 0,
+        "attempt": 0, "position": 0, "started_at": "2026-01-01T00:00:00Z", "verdict": "valid",
+        "checks": [], "window": window(server, rung, figure),
+    })
+}
+
 pub(crate) fn closed(connections: usize) -> Value {
     json!({ "loop": "closed", "connections": connections })
 }
@@ -58,7 +66,7 @@ pub(crate) fn scatter(block: usize, size: f64) -> f64 {
     (size * (2.4 * block as f64).sin()).exp()
 }
 
-fn plan(servers: &[&str], rungs: &[Value], blocks: usize) -> Value {
+pub(crate) fn plan(servers: &[&str], rungs: &[Value], blocks: usize) -> Value {
     json!({
         "ladders": [{ "workload": "point-read", "definition": "made up", "rungs": rungs }], "servers": servers, "profiles": ["parity"],
         "preset": "snapshot", "pool": 16, "threads": null, "blocks": blocks, "most_blocks": blocks,
@@ -77,7 +85,7 @@ fn environment() -> Value {
     })
 }
 
-fn window(server: usize, rung: &Value, figure: f64) -> Value {
+pub(crate) fn window(server: usize, rung: &Value, figure: f64) -> Value {
     let rate = rung["rate"].as_f64().unwrap_or(figure);
     let ns = match rung["connections"].as_f64() {
         Some(connections) if rung["rate"].is_null() => connections / figure * 1e9,

@@ -263,12 +263,17 @@ impl Monitor {
     /// # Errors
     /// The connection is lost.
     pub fn commits(&mut self) -> Result<u64> {
-        if self.server_version < FIRST_WITHOUT_COLLECTOR {
-            thread::sleep(COLLECTOR_LAG);
-        }
+        self.await_statistics();
         let query = "SELECT xact_commit FROM pg_stat_database WHERE datname = $1";
         let row = self.client.query_one(query, &[&self.database])?;
         Ok(row.try_get::<_, i64>(0)?.cast_unsigned())
+    }
+
+    /// Waits until what sessions that have ended did is in the statistics.
+    pub fn await_statistics(&self) {
+        if self.server_version < FIRST_WITHOUT_COLLECTOR {
+            thread::sleep(COLLECTOR_LAG);
+        }
     }
 
     /// Sessions of clients in the database, other than the monitor's own.

@@ -1,7 +1,7 @@
 //! What PostgreSQL gives pgbench on a workload's statement: no HTTP, no pool, the server's CPUs, as many connections as
 //! the pool has busy. No lane can be expected to reach it; it says what the rest of a lane costs.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -17,7 +17,7 @@ use crate::cpus;
 use crate::database::pgbench_programs;
 use crate::provision::Provisioned;
 use crate::rung::Rung;
-use crate::signals::{self, Interrupted};
+use crate::signals;
 
 /// Beyond what it was asked for, pgbench needs this long at most to connect and to end.
 const GRACE: Duration = Duration::from_secs(20);
@@ -53,7 +53,7 @@ impl Pgbench {
     /// pgbench, or the rung is open.
     ///
     /// # Errors
-    /// pgbench fails, or [`Interrupted`].
+    /// pgbench fails, or an interruption.
     pub fn run(
         &self,
         workload: &Workload,
@@ -62,10 +62,10 @@ impl Pgbench {
         provisioned: &Provisioned,
         stop: &AtomicBool,
     ) -> Result<Option<PgbenchRun>> {
-        let (Rung::Closed { connections }, Some(script)) = (rung, script(&workload.shape)) else {
+        let (Rung::Closed { .. }, Some(script)) = (rung, script(&workload.shape)) else {
             return Ok(None);
         };
-        let connections = connections.min(plan.pool);
+        let connections = rung.at_a_time(plan.pool);
         // It has nothing to warm up but its connections, whose opening it leaves out of its figures.
         let seconds = (plan.window_seconds / 3.0).round().max(1.0);
         let text = self
@@ -116,24 +116,15 @@ impl Pgbench {
         let ended = signals::wait_for(stop, limit, || Ok(child.try_wait()?));
         if !matches!(ended, Ok(Some(_))) {
             let _ = child.kill();
-            let _ = child.wait();
         }
-        let Some(status) = ended? else {
-            bail!("it did not end in time")
-        };
-        let read = |pipe: Option<&mut dyn Read>| {
-            let mut text = String::new();
-            pipe.map(|pipe| pipe.read_to_string(&mut text))
-                .transpose()?;
-            anyhow::Ok(text)
-        };
-        let said = read(child.stdout.as_mut().map(|pipe| pipe as &mut dyn Read))?;
-        let complaint = read(child.stderr.as_mut().map(|pipe| pipe as &mut dyn Read))?;
-        if !status.success() {
-            signals::check(stop).map_err(|Interrupted| Interrupted)?;
+        let output = child.wait_with_output()?;
+        ended?.context("it did not end in time")?;
+        if !output.status.success() {
+            signals::check(stop)?;
+            let complaint = String::from_utf8_lossy(&output.stderr);
             bail!("{}", complaint.lines().last().unwrap_or("no reason given"));
         }
-        Ok(said)
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
 

@@ -17,11 +17,11 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// For `trials` trials of about `planned_trial` each.
-    pub fn start(trials: usize, planned_trial: Duration) -> Progress {
+    /// For trials of about `planned_trial` each; [`Progress::reckon`] says how many.
+    pub fn start(planned_trial: Duration) -> Progress {
         let terminal = stderr().is_terminal();
         let bar = if terminal {
-            ProgressBar::new(trials as u64)
+            ProgressBar::new(0)
         } else {
             ProgressBar::hidden()
         };
@@ -30,11 +30,10 @@ impl Progress {
             ProgressStyle::with_template("{bar:24} {pos}/{len} trials, {prefix} left   {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.enable_steady_tick(Duration::from_millis(250));
-        let trials = u32::try_from(trials).unwrap_or(u32::MAX);
         Progress {
             bar,
             terminal,
-            trials,
+            trials: 0,
             done: 0,
             planned_trial,
             started: Instant::now(),
@@ -42,7 +41,7 @@ impl Progress {
     }
 
     /// A campaign that goes on until it is precise learns on its way how many trials it takes.
-    pub fn expect(&mut self, left: usize) {
+    pub fn reckon(&mut self, left: usize) {
         self.trials = self
             .done
             .saturating_add(u32::try_from(left).unwrap_or(u32::MAX));

@@ -67,7 +67,7 @@ impl Provisioned {
             seeded.took.as_secs_f64()
         );
         let monitor = Monitor::connect(&database)?;
-        let settler = Settler::of(&database, args.scale)?;
+        let settler = Settler::of(&database, args.scale, &monitor)?;
         Ok(Provisioned {
             database,
             seeded,
@@ -83,7 +83,7 @@ impl Provisioned {
     /// The database is lost, a session stays open, or an interruption.
     pub fn settle(&mut self, stop: &AtomicBool) -> Result<()> {
         self.monitor.wait_until_alone(stop)?;
-        self.settler.settle(stop)?;
+        self.settler.settle(&self.monitor, stop)?;
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use stats::{Firmness, Spread, firmness, median};
 use crate::campaign::{Campaign, Trial, Window};
 use crate::checks::Verdict;
 use crate::rung::Rung;
-use crate::table::{each, label};
+use crate::table::each;
 use crate::theory::Bound;
 use crate::verdicts::apart;
 
@@ -61,7 +61,7 @@ pub fn measured(campaign: &Campaign, trials: &[&Trial]) -> Vec<String> {
     let verdict = trials.iter().map(|trial| trial.verdict).max();
     let verdict = verdict.unwrap_or(Verdict::Invalid).name().to_owned();
     let mark = if apart(trials).is_empty() { "" } else { "*" };
-    let mut row = vec![first.rung.figure(), label(&first.server, first.profile)];
+    let mut row = vec![first.rung.figure(), first.label()];
     let p99 = percentile(&windows, 0.99, |window| window.response_ns.p99);
     if first.rung.is_open() {
         row.push(cell(rate(&windows).map(|rate| rate.median), 0));

@@ -23,6 +23,14 @@ impl Rung {
         }
     }
 
+    /// How many requests can be in the database at a time.
+    pub fn at_a_time(self, pool: usize) -> usize {
+        match self {
+            Rung::Closed { connections } => connections.min(pool),
+            Rung::Open { .. } => pool,
+        }
+    }
+
     pub fn is_open(self) -> bool {
         matches!(self, Rung::Open { .. })
     }

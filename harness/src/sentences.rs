@@ -10,12 +10,12 @@ use cost::Cost;
 use stats::Verdict;
 use words::{listed, percent, signed, unsigned};
 
+use crate::blocks::figures;
 use crate::campaign::{Campaign, Trial};
 use crate::checks;
 use crate::metric::Metric;
 use crate::rung::Rung;
-use crate::table::label;
-use crate::verdicts::{self, Judged, Side, figures, greater_is_better, subjects};
+use crate::verdicts::{self, Judged, Side, greater_is_better, subjects};
 
 /// Lanes with the same ceiling may be this far apart, as a ratio, before the gap has to be explained.
 const UNEXPLAINED_BEYOND: f64 = 1.03;
@@ -92,7 +92,7 @@ impl<'a> Contender<'a> {
             .collect();
         let mean = logs.iter().sum::<f64>() / logs.len() as f64;
         (!logs.is_empty()).then(|| Contender {
-            label: label(&trials[0].server, trials[0].profile),
+            label: trials[0].label(),
             trials,
             score: if greater_is_better(metric) {
                 mean
@@ -103,7 +103,7 @@ impl<'a> Contender<'a> {
     }
 
     fn is(&self, trials: &[&Trial]) -> bool {
-        trials[0].server == self.trials[0].server && trials[0].profile == self.trials[0].profile
+        trials[0].same_subject(self.trials[0])
     }
 }
 
@@ -307,7 +307,7 @@ pub fn left_out(subjects: &[Vec<&Trial>]) -> Option<String> {
         codes.sort_unstable();
         codes.dedup();
         let codes: Vec<&str> = codes.iter().map(|code| code.name()).collect();
-        let label = label(&trials[0].server, trials[0].profile);
+        let label = trials[0].label();
         let blocks: Vec<String> = out
             .iter()
             .map(|trial| (trial.block + 1).to_string())

@@ -30,9 +30,6 @@ use crate::subject::Subject;
 use crate::table;
 use crate::trial::Place;
 
-/// What a trial takes besides its warm-up and window, until the first has been seen.
-const TRIAL_OVERHEAD: Duration = Duration::from_millis(800);
-
 /// What a new campaign starts from.
 #[derive(Debug)]
 pub struct Begin {
@@ -287,21 +284,20 @@ impl Session {
         stop: &AtomicBool,
     ) -> Result<()> {
         let counts: Vec<usize> = served.iter().map(Vec::len).collect();
-        let planned = Duration::from_secs_f64(self.campaign.plan.load_seconds()) + TRIAL_OVERHEAD;
         let pgbench = Pgbench::find();
         if pgbench.is_none() {
             eprintln!(
                 "no pgbench on this machine: no row for what PostgreSQL gives without a server"
             );
         }
-        let mut progress = Progress::start(0, planned);
+        let mut progress = Progress::start(self.campaign.plan.expected_trial());
         loop {
             let course = Course {
                 plan: &self.campaign.plan,
                 served: &counts,
                 trials: &self.campaign.trials,
             };
-            progress.expect(course.left());
+            progress.reckon(course.left());
             let Some(block) = course.next() else { break };
             for (position, &index) in block.order.iter().enumerate() {
                 let subject = served[block.ladder][index];

@@ -100,7 +100,7 @@ fn blocks_apart(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
     let mut lines = Vec::new();
     for &rung in &ladder.rungs {
         for trials in subjects(campaign, &ladder.workload, rung) {
-            let label = label(&trials[0].server, trials[0].profile);
+            let label = trials[0].label();
             let metric = Metric::primary(rung);
             lines.extend(apart(&trials).into_iter().map(|apart| {
                 format!(
@@ -158,7 +158,7 @@ fn shares_of_ceiling(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
             };
             lines.push(format!(
                 "{} at {rung}: {} % of the ceiling of {ceiling:.0}/s, {} % of the effective one (pool / measured query time)",
-                label(&trials[0].server, trials[0].profile),
+                trials[0].label(),
                 share(&|window| Some(100.0 * window.requests_per_second / ceiling)),
                 share(&|window| {
                     let mean_ms = window.database.and_then(|database| database.mean_execution_ms())?;
@@ -215,7 +215,7 @@ fn tripped(campaign: &Campaign, workload: &str) -> Vec<String> {
         };
         format!(
             "{} {} at {}, block {}{more}: {}: {}",
-            label(&trial.server, trial.profile),
+            trial.label(),
             check.verdict.name(),
             trial.rung,
             trial.block + 1,

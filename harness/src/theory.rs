@@ -2,12 +2,12 @@
 
 use stats::{FixedService, Interval, Parameter, UslFit, UslRefusal, median};
 
+use crate::blocks::figures;
 use crate::campaign::Campaign;
 use crate::metric::Metric;
 use crate::pgbench::PgbenchRun;
 use crate::rung::Rung;
-use crate::table::label;
-use crate::verdicts::{figures, subjects};
+use crate::verdicts::subjects;
 
 /// Shorter closed ladders are not meant to show how a server scales.
 const RUNGS_OF_A_SCALING_LADDER: usize = 7;
@@ -51,9 +51,9 @@ fn of_pgbench(campaign: &Campaign, workload: &str, rung: Rung) -> Option<Bound> 
 fn of_theory(campaign: &Campaign, rung: Rung, delay_ms: f64) -> Option<Bound> {
     let pool = campaign.plan.pool;
     match rung {
-        Rung::Closed { connections } => Some(Bound {
+        Rung::Closed { .. } => Some(Bound {
             label: "ceiling".to_owned(),
-            requests_per_second: Some(connections.min(pool) as f64 / delay_ms * 1e3),
+            requests_per_second: Some(rung.at_a_time(pool) as f64 / delay_ms * 1e3),
             response_ms: None,
         }),
         // Theory has an answer for arrivals at random.
@@ -110,7 +110,7 @@ pub fn scaling(campaign: &Campaign, workload: &str, rungs: &[Rung]) -> Vec<Strin
     let mut ladders: Vec<(String, Vec<stats::Rung>)> = Vec::new();
     for &rung in &closed {
         for trials in subjects(campaign, workload, rung) {
-            let label = label(&trials[0].server, trials[0].profile);
+            let label = trials[0].label();
             let rates: Vec<f64> = figures(&trials, Metric::Throughput)
                 .into_iter()
                 .map(|(_, rate)| rate)

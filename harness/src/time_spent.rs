@@ -8,7 +8,6 @@ use stats::median;
 use crate::campaign::{Campaign, Trial, Window};
 use crate::rows::cell;
 use crate::rung::Rung;
-use crate::table::label;
 use crate::verdicts::subjects;
 
 /// What a session was doing less often than this is left out of the table.
@@ -65,7 +64,7 @@ fn row(trials: &[&Trial]) -> Option<Vec<String>> {
         .iter()
         .map(|window| window.service_ns.mean)
         .collect();
-    let mut row = vec![first.rung.figure(), label(&first.server, first.profile)];
+    let mut row = vec![first.rung.figure(), first.label()];
     for index in 0..names.len() {
         let means: Vec<f64> = stages
             .iter()

@@ -10,12 +10,10 @@ use stats::{
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::blocks::{by_subject, counting, log_ratios};
+use crate::blocks::{by_subject, counting, figures, log_ratios};
 use crate::campaign::{Campaign, Trial};
-use crate::checks;
 use crate::metric::Metric;
 use crate::rung::Rung;
-use crate::table::label;
 
 /// With fewer blocks every third scatter has a block "far" from the others.
 const LEAST_BLOCKS_FOR_OUTLIERS: usize = 5;
@@ -311,12 +309,11 @@ impl Rules<'_> {
 
 /// Where a question stands: the same every time it is asked.
 fn place(pair: &Pair<'_>, metric: Metric) -> String {
-    let subject = |trials: &[&Trial]| label(&trials[0].server, trials[0].profile);
     [
         pair.a[0].workload.clone(),
         pair.rung.slug(),
-        subject(&pair.a),
-        subject(&pair.b),
+        pair.a[0].label(),
+        pair.b[0].label(),
         metric.name().to_owned(),
     ]
     .join("\n")
@@ -327,16 +324,6 @@ fn logs(trials: &[&Trial], metric: Metric) -> Vec<f64> {
         .iter()
         .map(|(_, figure)| figure.ln())
         .collect()
-}
-
-/// A metric of each valid trial, with its block.
-pub fn figures(trials: &[&Trial], metric: Metric) -> Vec<(usize, f64)> {
-    let of = |trial: &&Trial| {
-        let usable = trial.verdict == checks::Verdict::Valid;
-        let window = trial.window.as_ref().filter(|_| usable)?;
-        Some((trial.block, metric.of(window)?))
-    };
-    trials.iter().filter_map(of).collect()
 }
 
 /// A block that stands apart from the same server's others at the same rung. It is marked, and counts all the same.

@@ -7,26 +7,13 @@ mod support;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Output;
 
 use harness::campaign::{Campaign, State, Trial};
 use harness::checks::{Code, Outcome, Verdict};
 use harness::process::Profile;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use support::TestDatabase;
-
-fn lanebench(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lanebench"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
-
-fn campaign_in(folder: &Path) -> Campaign {
-    serde_json::from_slice(&fs::read(folder.join("campaign.json")).unwrap()).unwrap()
-}
+use support::campaigns::{campaign_in, interrupt_after, lanebench, run_into};
 
 fn of<'a>(
     campaign: &'a Campaign,
@@ -63,26 +50,8 @@ fn parity_costs_one_statement_and_one_transaction_and_defaults_show_their_pings(
     let _turn = support::turn();
     let database = TestDatabase::fresh();
     let results = tempfile::tempdir().unwrap();
-    let output = lanebench(&[
-        "run",
-        "point-read",
-        "--preset",
-        "smoke",
-        "--closed",
-        "4",
-        "--pool",
-        "4",
-    ])
-    .args([
-        "--profile",
-        "parity,defaults",
-        "--database",
-        &database.url,
-        "--out",
-    ])
-    .arg(results.path())
-    .output()
-    .unwrap();
+    let arguments = "run point-read --preset smoke --closed 4 --pool 4 --profile parity,defaults";
+    let output = run_into(lanebench(&database.url, arguments), results.path());
     assert_measured(&output);
     let campaign = campaign_in(results.path());
     assert_eq!(
@@ -144,13 +113,8 @@ fn no_lane_passes_the_ceiling_that_the_pool_sets() {
     let _turn = support::turn();
     let database = TestDatabase::fresh();
     let results = tempfile::tempdir().unwrap();
-    let output = lanebench(&[
-        "run", "ten-ms", "--preset", "smoke", "--closed", "16", "--pool", "4",
-    ])
-    .args(["--scale", "0.001", "--database", &database.url, "--out"])
-    .arg(results.path())
-    .output()
-    .unwrap();
+    let arguments = "run ten-ms --preset smoke --closed 16 --pool 4 --scale 0.001";
+    let output = run_into(lanebench(&database.url, arguments), results.path());
     assert_measured(&output);
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(table.contains("of the ceiling of 400/s"), "{table}");
@@ -177,41 +141,9 @@ fn an_interrupted_campaign_keeps_its_trials_and_leaves_nothing_running() {
     let _turn = support::turn();
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("results");
-    let mut child = lanebench(&[
-        "run",
-        "hello",
-        "--database",
-        "local",
-        "--scale",
-        "0.001",
-        "-s",
-        "deadpool",
-        "--out",
-    ])
-    .arg(&results)
-    .env("TMPDIR", folder.path())
-    .stdout(Stdio::null())
-    .stderr(Stdio::null())
-    .spawn()
-    .unwrap();
-    let end = Instant::now() + Duration::from_secs(600);
-    while !results.join("campaign.json").exists() {
-        assert!(
-            Instant::now() < end && child.try_wait().unwrap().is_none(),
-            "no trial was saved"
-        );
-        thread::sleep(Duration::from_millis(20));
-    }
-    // In the middle of the second trial.
-    thread::sleep(Duration::from_millis(700));
-    let asked = Instant::now();
-    kill(
-        Pid::from_raw(child.id().try_into().unwrap()),
-        Signal::SIGINT,
-    )
-    .unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(asked.elapsed() < Duration::from_secs(10));
+    let mut command = lanebench("local", "run hello --scale 0.001 -s deadpool");
+    command.env("TMPDIR", folder.path());
+    interrupt_after(command, &results, 1);
     let campaign = campaign_in(&results);
     assert_eq!(campaign.state, State::Interrupted);
     // What was measured is kept, and nothing that was not measured to its end.

@@ -11,6 +11,7 @@ use harness::database::leftovers::RunFolder;
 use harness::database::seed::{self, Scale, Seeded};
 use harness::database::settle::Settler;
 use harness::database::{Choice, open};
+use harness::monitor::Monitor;
 use postgres::{Client, NoTls};
 use proptest::prelude::*;
 use support::{TestDatabase, say};
@@ -58,8 +59,12 @@ fn between_trials_changed_rows_are_put_back_and_statements_keep_their_ids() {
     let never = AtomicBool::new(false);
     let folder = Arc::new(RunFolder::create().unwrap());
     let opened = open(&Choice::Url(database.url.clone()), &folder, &never).unwrap();
-    let mut settler = Settler::of(&opened, scale).unwrap();
-    assert!(!settler.settle(&never).unwrap(), "nothing has changed yet");
+    let monitor = Monitor::connect(&opened).unwrap();
+    let mut settler = Settler::of(&opened, scale, &monitor).unwrap();
+    assert!(
+        !settler.settle(&monitor, &never).unwrap(),
+        "nothing has changed yet"
+    );
 
     let oid = "SELECT 'shop.accounts'::regclass::oid::int8";
     let before: i64 = one(&mut database.client(), oid);
@@ -69,14 +74,17 @@ fn between_trials_changed_rows_are_put_back_and_statements_keep_their_ids() {
             "UPDATE shop.accounts SET balance_cents = 0 WHERE id < 10; DELETE FROM shop.comments WHERE id = 7",
         )
         .unwrap();
-    assert!(settler.settle(&never).unwrap(), "the changes were not seen");
+    assert!(
+        settler.settle(&monitor, &never).unwrap(),
+        "the changes were not seen"
+    );
     // An id is made of the tables' object ids among other things.
     assert_eq!(one::<i64>(&mut database.client(), oid), before);
     let again = seed(&database.url, "0.01").unwrap();
     assert_eq!(again.fingerprint, FINGERPRINT_AT_A_HUNDREDTH);
     assert!(again.skipped, "the rows had not been put back");
     assert!(
-        !settler.settle(&never).unwrap(),
+        !settler.settle(&monitor, &never).unwrap(),
         "nothing has changed since"
     );
 }

@@ -7,52 +7,23 @@ mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use harness::blocks::counting;
 use harness::campaign::{Campaign, State};
 use harness::capacity::CapacityRecord;
 use harness::checks::{Code, Outcome, Verdict};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use support::TestDatabase;
+use support::campaigns::{campaign_in, interrupt_after, lanebench, run_into, said};
+use support::servers::root;
 use tempfile::TempDir;
-
-fn lanebench(database: &TestDatabase, arguments: &str) -> Command {
-    lanebench_on(&database.url, arguments)
-}
-
-/// What follows `arguments` may be the value of its last flag.
-fn lanebench_on(database: &str, arguments: &str) -> Command {
-    let (subcommand, arguments) = arguments.split_once(' ').unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lanebench"));
-    command
-        .args([subcommand, "--database", database])
-        .args(arguments.split_whitespace())
-        .stdin(Stdio::null());
-    command
-}
-
-fn campaign_in(folder: &Path) -> Campaign {
-    harness::campaign::read(&folder.join("campaign.json")).unwrap()
-}
-
-fn said(output: &Output) -> String {
-    format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    )
-}
 
 /// The example of the front that breaks one rule, named by a variable.
 fn crooked() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let root = root();
         let built = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "-p", "front", "--example", "crooked"])
             .current_dir(root)
@@ -87,13 +58,9 @@ fn campaign_of(faults: &[&str], workload: &str) -> Campaign {
     let (database, results) = (TestDatabase::fresh(), tempfile::tempdir().unwrap());
     let servers = crooked_servers(faults);
     let arguments = format!("run {workload} --preset smoke --closed 4 --pool 4");
-    let output = lanebench(&database, &arguments)
-        .arg("--servers")
-        .arg(servers.path())
-        .arg("--out")
-        .arg(results.path())
-        .output()
-        .unwrap();
+    let mut command = lanebench(&database.url, &arguments);
+    command.arg("--servers").arg(servers.path());
+    let output = run_into(command, results.path());
     assert!(
         output.status.code().is_some_and(|code| code < 2),
         "{}",
@@ -176,11 +143,7 @@ fn an_interrupted_campaign_resumes_and_ends_as_if_it_had_not_been() {
     let database = TestDatabase::fresh();
     let folder = tempfile::tempdir().unwrap();
     let (whole, halves) = (folder.path().join("whole"), folder.path().join("halves"));
-    let output = lanebench(&database, COURSE)
-        .arg("--out")
-        .arg(&whole)
-        .output()
-        .unwrap();
+    let output = run_into(lanebench(&database.url, COURSE), &whole);
     let whole = campaign_in(&whole);
     assert_eq!(
         (whole.state, whole.trials.len() >= 12),
@@ -189,16 +152,9 @@ fn an_interrupted_campaign_resumes_and_ends_as_if_it_had_not_been() {
         said(&output)
     );
 
-    let child = lanebench(&database, COURSE)
-        .arg("--out")
-        .arg(&halves)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    interrupt_after(child, &halves, 5);
+    interrupt_after(lanebench(&database.url, COURSE), &halves, 5);
     assert_eq!(campaign_in(&halves).state, State::Interrupted);
-    let resumed = lanebench(&database, "run --resume")
+    let resumed = lanebench(&database.url, "run --resume")
         .arg(&halves)
         .output()
         .unwrap();
@@ -212,7 +168,7 @@ fn an_interrupted_campaign_resumes_and_ends_as_if_it_had_not_been() {
     assert_eq!(course(&resumed_campaign), course(&whole));
     assert_eq!(resumed_campaign.commands.len(), 2);
 
-    let again = lanebench(&database, "run --resume")
+    let again = lanebench(&database.url, "run --resume")
         .arg(&halves)
         .output()
         .unwrap();
@@ -224,28 +180,6 @@ fn an_interrupted_campaign_resumes_and_ends_as_if_it_had_not_been() {
     );
 }
 
-/// Ends it as Ctrl-C does, in the middle of a trial.
-fn interrupt_after(mut child: Child, results: &Path, trials: usize) {
-    let end = Instant::now() + Duration::from_secs(600);
-    let done = || {
-        harness::campaign::read(&results.join("campaign.json")).map_or(0, |read| read.trials.len())
-    };
-    while done() < trials {
-        assert!(
-            Instant::now() < end && child.try_wait().unwrap().is_none(),
-            "it ended before it had {trials} trials"
-        );
-        thread::sleep(Duration::from_millis(20));
-    }
-    thread::sleep(Duration::from_millis(300));
-    kill(
-        Pid::from_raw(child.id().try_into().unwrap()),
-        Signal::SIGINT,
-    )
-    .unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-}
-
 #[test]
 fn a_campaign_on_a_private_cluster_resumes_on_the_next_one() {
     let _turn = support::turn();
@@ -255,15 +189,9 @@ fn a_campaign_on_a_private_cluster_resumes_on_the_next_one() {
         return;
     }
     let course =
-        "run ten-ms -s deadpool --preset smoke --blocks 4 --closed 4 --pool 4 --scale 0.001 --out";
-    let begun = lanebench_on("local", course)
-        .arg(&results)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    interrupt_after(begun, &results, 1);
-    let resumed = lanebench_on("local", "run --resume")
+        "run ten-ms -s deadpool --preset smoke --blocks 4 --closed 4 --pool 4 --scale 0.001";
+    interrupt_after(lanebench("local", course), &results, 1);
+    let resumed = lanebench("local", "run --resume")
         .arg(&results)
         .output()
         .unwrap();
@@ -285,7 +213,7 @@ fn what_cannot_be_resumed_is_refused_in_one_line() {
         if let Some(content) = content {
             fs::write(results.join("campaign.json"), content).unwrap();
         }
-        let output = lanebench(&database, "run --resume")
+        let output = lanebench(&database.url, "run --resume")
             .arg(&results)
             .output()
             .unwrap();
@@ -304,11 +232,7 @@ fn an_open_loop_keeps_the_rates_asked_for_and_shares_of_the_slowest_capacity() {
     let _turn = support::turn();
     let (database, results) = (TestDatabase::fresh(), tempfile::tempdir().unwrap());
     let arguments = "run ten-ms -s deadpool,sqlx --preset smoke --pool 4 --rates 100,50% --arrivals poisson --scale 0.001";
-    let output = lanebench(&database, arguments)
-        .arg("--out")
-        .arg(results.path())
-        .output()
-        .unwrap();
+    let output = run_into(lanebench(&database.url, arguments), results.path());
     let campaign = campaign_in(results.path());
     let rungs: Vec<f64> = campaign.plan.ladders[0]
         .rungs
@@ -351,11 +275,7 @@ fn a_capacity_lies_below_the_ceiling_and_both_its_ends_are_told() {
     let _turn = support::turn();
     let (database, results) = (TestDatabase::fresh(), tempfile::tempdir().unwrap());
     let arguments = "capacity ten-ms -s deadpool --pool 4 --slo p90<25ms --window 0.5 --warmup 0.2 --confirmations 2 --scale 0.001";
-    let output = lanebench(&database, arguments)
-        .arg("--out")
-        .arg(results.path())
-        .output()
-        .unwrap();
+    let output = run_into(lanebench(&database.url, arguments), results.path());
     assert!(
         output.status.code().is_some_and(|code| code < 2),
         "{}",

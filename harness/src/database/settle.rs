@@ -10,12 +10,11 @@ use postgres::Client;
 use super::connection::{connect, interruptible};
 use super::seed::{self, Scale};
 use super::{Database, connection::describe};
+use crate::monitor::Monitor;
 use crate::signals::{self, Interrupted};
 
 /// How long what others do in the server is waited for. What goes on after that shows in the checks of the trial.
 const QUIET_LIMIT: Duration = Duration::from_secs(10);
-/// Until PostgreSQL 14 a collector process takes in statistics, about twice a second.
-const COLLECTOR_LAG: Duration = Duration::from_millis(1100);
 
 /// Brings one database back to the state it was seeded in.
 #[derive(Debug)]
@@ -26,7 +25,6 @@ pub struct Settler {
     changes: i64,
     prewarms: bool,
     checkpoints: bool,
-    has_collector: bool,
 }
 
 impl Settler {
@@ -34,20 +32,17 @@ impl Settler {
     ///
     /// # Errors
     /// The database is lost.
-    pub fn of(database: &Database, scale: Scale) -> Result<Settler> {
+    pub fn of(database: &Database, scale: Scale, monitor: &Monitor) -> Result<Settler> {
         let mut client = connect(&database.url)?;
-        let version = "SELECT current_setting('server_version_num')::int4 < 150000";
-        let has_collector = client.query_one(version, &[])?.try_get(0)?;
         let mut settler = Settler {
             url: database.url.clone(),
             scale,
             changes: 0,
             prewarms: can_prewarm(&mut client, database.is_private())?,
             checkpoints: seed::checkpoint(&mut client)?,
-            has_collector,
         };
         drop(client);
-        settler.changes = settler.changes_by_now()?;
+        settler.changes = changes(&mut settler.connect(monitor)?)?;
         Ok(settler)
     }
 
@@ -56,9 +51,9 @@ impl Settler {
     ///
     /// # Errors
     /// The database is lost, or [`Interrupted`].
-    pub fn settle(&mut self, stop: &AtomicBool) -> Result<bool> {
-        let changed = self.changes_by_now()? != self.changes;
-        let mut client = connect(&self.url)?;
+    pub fn settle(&mut self, monitor: &Monitor, stop: &AtomicBool) -> Result<bool> {
+        let mut client = self.connect(monitor)?;
+        let changed = changes(&mut client)? != self.changes;
         let (scale, prewarms, checkpoints) = (self.scale, self.prewarms, self.checkpoints);
         let settled = interruptible(&mut client, stop, |client| {
             client.batch_execute("SET statement_timeout = 0")?;
@@ -83,7 +78,7 @@ impl Settler {
         wait_until_quiet(&mut client, stop)?;
         drop(client);
         if changed {
-            self.changes = self.changes_by_now()?;
+            self.changes = changes(&mut self.connect(monitor)?)?;
         }
         Ok(changed)
     }
@@ -109,19 +104,22 @@ impl Settler {
         )
     }
 
-    /// Inserts, updates and deletes of the shop's rows so far. A backend reports its own when it ends at the latest, so
-    /// this reads them in a session of its own, after the others have gone.
-    fn changes_by_now(&self) -> Result<i64> {
-        if self.has_collector {
-            thread::sleep(COLLECTOR_LAG);
-        }
-        let row = connect(&self.url)?.query_one(
-            "SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::int8 FROM pg_stat_user_tables
-             WHERE schemaname = 'shop'",
-            &[],
-        )?;
-        Ok(row.try_get(0)?)
+    /// A session that sees in the statistics what those before it did: a backend reports its own when it ends at the
+    /// latest.
+    fn connect(&self, monitor: &Monitor) -> Result<Client> {
+        monitor.await_statistics();
+        connect(&self.url)
     }
+}
+
+/// Inserts, updates and deletes of the shop's rows so far.
+fn changes(client: &mut Client) -> Result<i64> {
+    let row = client.query_one(
+        "SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::int8 FROM pg_stat_user_tables
+         WHERE schemaname = 'shop'",
+        &[],
+    )?;
+    Ok(row.try_get(0)?)
 }
 
 const PREWARM: &str = "SELECT count(pg_prewarm(oid)) FROM pg_class

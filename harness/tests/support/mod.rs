@@ -7,7 +7,9 @@
 #![allow(dead_code, reason = "each test program uses its part of this")]
 #![allow(clippy::unwrap_used)]
 
+pub(crate) mod campaigns;
 pub(crate) mod program;
+pub(crate) mod servers;
 
 use std::env;
 use std::io::{Write, stderr};

@@ -1,17 +1,16 @@
 //! What the handlers of one server share, and the path every request to the database takes.
 
-use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::response::Response;
-use tokio::sync::SemaphorePermit;
+use bytes::Bytes;
 use tokio::time::timeout;
 
 use crate::admission::Admission;
 use crate::log::Log;
 use crate::timings::Timings;
-use crate::{Config, Failure, Lane, Timing};
+use crate::{Config, Failure, Lane, Laps, Timing};
 
 /// What a request may take beyond the two waits it is allowed: the time PostgreSQL needs to end a statement.
 const GRACE: Duration = Duration::from_secs(1);
@@ -52,17 +51,24 @@ impl<L: Lane> App<L> {
         }
     }
 
-    /// Runs an admitted request's work at the database, which keeps its place so long and never longer than the
-    /// deadline. The deadline is for a database that has gone silent; a slow statement is ended by PostgreSQL
-    /// before it.
-    pub(crate) async fn at_the_database<T>(
+    /// A request's way to the database and back: a place while the lane answers `ask`, then the body, and the time of
+    /// each stage. The lane has until the deadline, which is for a database that has gone silent; a slow statement is
+    /// ended by PostgreSQL before it.
+    pub(crate) async fn ask_the_database<T>(
         &self,
-        _place: SemaphorePermit<'_>,
-        work: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
-        timeout(self.deadline, work)
-            .await
-            .unwrap_or(Err(Failure::StatementTimeout))
+        ask: impl AsyncFnOnce(&mut Laps) -> Result<T, Failure>,
+        encode: impl FnOnce(T) -> Result<Bytes, Failure>,
+    ) -> Result<Bytes, Failure> {
+        let mut laps = self.timings.start();
+        let place = self.admission.admit()?;
+        laps.admitted();
+        let asked = timeout(self.deadline, ask(&mut laps)).await;
+        drop(place);
+        let answer = asked.unwrap_or(Err(Failure::StatementTimeout))?;
+        laps.handed_over();
+        let body = encode(answer)?;
+        self.timings.record(laps);
+        Ok(body)
     }
 
     /// The answer to a failure, counted, and logged if the operator can do something about it.

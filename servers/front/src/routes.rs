@@ -10,11 +10,11 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use bytes::Bytes;
-use workloads::{Catalog, JSON, Shape, TEXT};
+use workloads::{Catalog, Item, JSON, Shape, TEXT};
 
 use crate::app::App;
 use crate::lane::{StatementId, Statements};
-use crate::{Failure, Lane, observe};
+use crate::{Failure, Lane, Laps, observe};
 
 type Shared<L> = Arc<App<L>>;
 type Id = Result<Path<i32>, PathRejection>;
@@ -59,35 +59,18 @@ async fn find_item<L: Lane>(
     statement: StatementId,
     id: Id,
 ) -> Result<Bytes, Failure> {
-    let mut laps = app.timings.start();
     let id = valid(id)?;
-    let place = app.admission.admit()?;
-    laps.admitted();
-    let asked = app.lane.item(statement, id, &mut laps);
-    let item = app.at_the_database(place, asked).await?;
-    laps.handed_over();
-    let body = item.ok_or(Failure::Absent)?.encode();
-    app.timings.record(laps);
-    Ok(body)
+    let find = async |laps: &mut Laps| app.lane.item(statement, id, laps).await;
+    let encode = |item: Option<Item>| Ok(item.ok_or(Failure::Absent)?.encode());
+    app.ask_the_database(find, encode).await
 }
 
 fn delay<L: Lane>(statement: StatementId) -> MethodRouter<Shared<L>> {
     get(async move |State(app): State<Shared<L>>| {
-        let waited = wait(&app, statement).await;
+        let wait = async |laps: &mut Laps| app.lane.delay(statement, laps).await;
+        let waited = app.ask_the_database(wait, |delay| Ok(delay.encode())).await;
         waited.map_or_else(|failure| app.fail(failure), |body| answer(JSON, body))
     })
-}
-
-async fn wait<L: Lane>(app: &App<L>, statement: StatementId) -> Result<Bytes, Failure> {
-    let mut laps = app.timings.start();
-    let place = app.admission.admit()?;
-    laps.admitted();
-    let asked = app.lane.delay(statement, &mut laps);
-    let delay = app.at_the_database(place, asked).await?;
-    laps.handed_over();
-    let body = delay.encode();
-    app.timings.record(laps);
-    Ok(body)
 }
 
 /// Ids start at 1, as the definitions' ranges do.
