@@ -18,6 +18,7 @@ use crate::process::{Profile, RunningServer, Settings};
 use crate::provision::Provisioned;
 use crate::relay::Relay;
 use crate::server::Server;
+use crate::signals;
 
 /// Connections of a verification pass: enough to use the whole of a usual pool.
 const VERIFY_CONNECTIONS: usize = 8;
@@ -151,8 +152,8 @@ pub fn verify(address: SocketAddr, answers: &Answers, stop: &AtomicBool) -> Resu
         keep_failures: 1,
         ..load::Plan::new(address, address.to_string(), answers.exact()?)
     };
-    let outcome = load::run(&plan, &mut |_| {}, stop)?;
-    crate::signals::check(stop)?;
+    let outcome = load::run(&plan, &mut |_| {}, stop).map_err(signals::of_the_load)?;
+    signals::check(stop)?;
     if outcome.counts.correct == outcome.counts.scheduled && outcome.counts.scheduled > 0 {
         return Ok(outcome.counts.correct);
     }

@@ -23,7 +23,7 @@ use load::{
 use crate::checks::Verdict;
 use crate::load_command::live::LiveLine;
 use crate::load_command::target::Target;
-use crate::signals::Interrupted;
+use crate::signals::{self, Interrupted};
 
 /// How long answers to requests of the window are waited for after it.
 const LONGEST_DRAIN: Duration = Duration::from_secs(5);
@@ -123,7 +123,8 @@ pub fn run(args: &LoadArgs, stop: &AtomicBool) -> Result<Verdict> {
     let target = Target::parse(&args.url)?;
     let plan = plan(args, &target)?;
     let mut line = LiveLine::new(&plan);
-    let outcome = load::run(&plan, &mut |event| line.show(event), stop)?;
+    let outcome = load::run(&plan, &mut |event| line.show(event), stop);
+    let outcome = outcome.map_err(signals::of_the_load)?;
     line.clear();
     let text = if args.json {
         json::document(&args.url, &plan, &outcome)?

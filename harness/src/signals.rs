@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use load::LoadError;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -20,6 +21,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted")]
 pub struct Interrupted;
+
+/// An error of the load engine; its word for an interruption is ours.
+pub fn of_the_load(error: LoadError) -> anyhow::Error {
+    match error {
+        LoadError::Stopped => Interrupted.into(),
+        other => other.into(),
+    }
+}
 
 /// The flag that the first signal sets.
 ///

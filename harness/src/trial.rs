@@ -18,7 +18,7 @@ use crate::process::RunningServer;
 use crate::provision::Provisioned;
 use crate::rung::Rung;
 use crate::sampler::{Sampler, Watched};
-use crate::signals::Interrupted;
+use crate::signals::{self, Interrupted};
 use crate::subject::Subject;
 
 /// A request that takes longer than any sane queue is a timeout.
@@ -84,10 +84,12 @@ pub fn run(
     })
 }
 
-/// A server's failure is a row; an interruption or a lost database is not.
+/// A server's failure is a row; an interruption, a lost database or a load that could not be made is not.
 fn blame(error: anyhow::Error) -> Result<Check> {
     let is_ours = |cause: &(dyn std::error::Error + 'static)| {
-        cause.is::<postgres::Error>() || matches!(cause.downcast_ref(), Some(LoadError::Invalid(_)))
+        let of_the_load = cause.downcast_ref::<LoadError>();
+        let refused = matches!(of_the_load, Some(LoadError::Connect { .. }));
+        cause.is::<postgres::Error>() || (of_the_load.is_some() && !refused)
     };
     if error.is::<Interrupted>() || error.chain().any(is_ours) {
         return Err(error);
@@ -133,8 +135,9 @@ fn measure(
             }
         },
         bench.stop,
-    )?;
-    crate::signals::check(bench.stop)?;
+    )
+    .map_err(signals::of_the_load)?;
+    signals::check(bench.stop)?;
     let sampled = sampler.collect();
     let mut edges = edges.into_iter();
     let (Some(start), Some(end)) = (edges.next(), edges.next()) else {
