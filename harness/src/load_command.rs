@@ -209,6 +209,8 @@ fn request(args: &LoadArgs, target: &Target) -> Result<Request> {
             body,
             ..Expect::status(200)
         },
+        or: Vec::new(),
+        unique: None,
     })
 }
 

@@ -9,6 +9,7 @@ use std::ops::Range;
 use crate::chunked::Chunked;
 use crate::expect::{Answered, Expect, ExpectBody, StreamCheck, whole_body_accepted};
 use crate::head::{self, Framing, Malformed};
+use crate::request::Request;
 
 /// Size of the receive buffer, and with it of the longest accepted head.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -36,6 +37,8 @@ enum Stage {
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) reusable: bool,
+    /// Which of the request's accepted answers has this status.
+    pub(crate) accepted: Option<usize>,
     media_type_accepted: bool,
     /// For HEAD, the length its answer declares.
     declared_length: Option<u64>,
@@ -51,6 +54,7 @@ pub(crate) struct AnswerReader {
     stage: Stage,
     status: u16,
     keep_alive: bool,
+    accepted: Option<usize>,
     media_type_accepted: bool,
     declared_length: Option<u64>,
     /// Made at the first streamed body of the connection.
@@ -66,6 +70,7 @@ impl AnswerReader {
             stage: Stage::Head,
             status: 0,
             keep_alive: false,
+            accepted: None,
             media_type_accepted: true,
             declared_length: None,
             stream: None,
@@ -94,11 +99,11 @@ impl AnswerReader {
     pub(crate) fn received(
         &mut self,
         count: usize,
-        expect: &Expect,
+        request: &Request,
         answers_head: bool,
     ) -> Result<Option<Answer>, Malformed> {
         self.filled += count;
-        if matches!(self.stage, Stage::Head) && !self.read_head(expect, answers_head)? {
+        if matches!(self.stage, Stage::Head) && !self.read_head(request, answers_head)? {
             return Ok(None);
         }
         match self.stage {
@@ -110,7 +115,7 @@ impl AnswerReader {
                 Ok((self.filled == end).then(|| self.answer(Some(body..end))))
             }
             Stage::Length { .. } | Stage::Chunked(_) | Stage::UntilClose => {
-                self.stream_body(&expect.body)
+                self.stream_body(body_of(request.chosen(self.accepted)))
             }
         }
     }
@@ -120,15 +125,17 @@ impl AnswerReader {
         matches!(self.stage, Stage::UntilClose).then(|| self.answer(None))
     }
 
-    /// The facts of `answer`. A body that did not stream is verified here.
-    pub(crate) fn facts(&self, answer: &Answer, expect: &Expect) -> Answered {
+    /// The facts of `answer`. A body that did not stream is verified here, against the accepted answer
+    /// that was chosen.
+    pub(crate) fn facts(&self, answer: &Answer, expect: Option<&Expect>) -> Answered {
+        let expect_body = body_of(expect);
         let (length, body_accepted) = match (&answer.whole, &self.stream) {
             (Some(range), _) => {
                 let body = &self.buffer[range.clone()];
-                (body.len() as u64, whole_body_accepted(&expect.body, body))
+                (body.len() as u64, whole_body_accepted(expect_body, body))
             }
-            (None, Some(stream)) => (stream.length(), stream.accepted(&expect.body)),
-            (None, None) => (0, whole_body_accepted(&expect.body, &[])),
+            (None, Some(stream)) => (stream.length(), stream.accepted(expect_body)),
+            (None, None) => (0, whole_body_accepted(expect_body, &[])),
         };
         Answered {
             status: answer.status,
@@ -154,7 +161,7 @@ impl AnswerReader {
     }
 
     /// Reads a final head, skipping interim (1xx) ones. False while it is incomplete.
-    fn read_head(&mut self, expect: &Expect, answers_head: bool) -> Result<bool, Malformed> {
+    fn read_head(&mut self, request: &Request, answers_head: bool) -> Result<bool, Malformed> {
         loop {
             let Some(head) = head::parse(&self.buffer[..self.filled], answers_head)? else {
                 if self.filled == self.buffer.len() {
@@ -175,7 +182,10 @@ impl AnswerReader {
             }
             self.status = head.status;
             self.keep_alive = head.keep_alive && head.framing != Framing::UntilClose;
-            self.media_type_accepted = expect.accepts_media_type(head.content_type);
+            self.accepted = request.choose(head.status);
+            self.media_type_accepted = request
+                .chosen(self.accepted)
+                .is_some_and(|expect| expect.accepts_media_type(head.content_type));
             self.declared_length = if answers_head {
                 Some(head.declared_length.unwrap_or(0))
             } else {
@@ -254,11 +264,17 @@ impl AnswerReader {
         Answer {
             status: self.status,
             reusable: self.keep_alive,
+            accepted: self.accepted,
             media_type_accepted: self.media_type_accepted,
             declared_length: self.declared_length,
             whole,
         }
     }
+}
+
+/// What the body is checked against: nothing if the status is wrong already.
+fn body_of(expect: Option<&Expect>) -> &ExpectBody {
+    expect.map_or(&ExpectBody::Any, |expect| &expect.body)
 }
 
 #[cfg(test)]

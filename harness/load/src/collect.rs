@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 use crate::LoadError;
 use crate::clock::{Nanos, SECOND};
 use crate::interval_log::IntervalLog;
+use crate::ledger::Ledger;
 use crate::measure::{Interval, histogram, merge};
 use crate::outcome::{Connections, Counts, ErrorKind, Failure, Outcome};
 use crate::parquet::RecordFile;
@@ -46,6 +47,8 @@ struct Ended {
     connections: Connections,
     warmup: Counts,
     window: Counts,
+    ledger: Ledger,
+    next_unique: u64,
     errors: BTreeMap<ErrorKind, u64>,
     failures: Vec<Failure>,
     connect: Histogram<u64>,
@@ -216,6 +219,8 @@ impl Collector {
         Outcome {
             counts: ended.window,
             warmup: ended.warmup,
+            by_request: ended.ledger.counts(&plan.table),
+            next_unique: ended.next_unique,
             correct_in_window,
             window: Duration::from_nanos(window_end.saturating_sub(phases.window_start)),
             interrupted: ended.stopped,
@@ -254,6 +259,8 @@ impl Ended {
             },
             warmup: Counts::default(),
             window: Counts::default(),
+            ledger: Ledger::new(&plan.table),
+            next_unique: plan.first_unique,
             errors: BTreeMap::new(),
             failures: Vec::new(),
             connect: histogram()?,
@@ -273,6 +280,8 @@ impl Ended {
     fn add(&mut self, report: WorkerReport) -> Result<(), LoadError> {
         self.warmup.add(&report.tally.warmup);
         self.window.add(&report.tally.window);
+        self.ledger.add(&report.ledger);
+        self.next_unique = self.next_unique.max(report.next_unique);
         for (kind, count) in report.tally.errors {
             *self.errors.entry(kind).or_insert(0) += count;
         }

@@ -34,6 +34,8 @@ pub(crate) struct Connection {
     pub(crate) state: State,
     pub(crate) reader: AnswerReader,
     pub(crate) exchange: Exchange,
+    /// The number that the request carries, if it is one with a number.
+    pub(crate) number: u64,
     /// How much of the request went out.
     pub(crate) written: usize,
     /// Whether an answer ever came through this slot.
@@ -51,6 +53,7 @@ impl Connection {
             state: State::Down { retry_at: 0 },
             reader: AnswerReader::new(),
             exchange: Exchange::default(),
+            number: 0,
             written: 0,
             served: false,
             generation: 0,

@@ -6,11 +6,12 @@ use rustix::io::Errno;
 use crate::answer::Answer;
 use crate::clock::{self, Nanos};
 use crate::connection::State;
-use crate::expect::{Answered, Expect, ExpectBody, Judgement, judge};
+use crate::expect::{Answered, ExpectBody, Judgement, judge};
 use crate::head::Malformed;
 use crate::measure::Exchange;
 use crate::outcome::{ErrorKind, Failure};
 use crate::record::{Ending, Record};
+use crate::request::Request;
 use crate::schedule::Phase;
 use crate::worker::{Free, Message, Worker};
 
@@ -22,9 +23,16 @@ impl Worker<'_> {
     /// Sends the next request on a free connection. Returns the instant of the send.
     pub(crate) fn start_exchange(&mut self, free: Free, intended: Nanos) -> Nanos {
         let order = &self.shared.table.order;
+        let index = self.pacer.take();
         // The remainder is below the order's length, so it fits.
-        let request = order[(self.pacer.take() % order.len() as u64) as usize];
+        let request = order[(index % order.len() as u64) as usize];
+        let encoded = &self.shared.encoded[request as usize];
         let connection = &mut self.connections[free.slot as usize];
+        if encoded.is_numbered() {
+            connection.number = self.shared.first_unique + index;
+            self.next_unique = connection.number + 1;
+        }
+        self.ledger.sent(encoded.row);
         connection.reader.begin();
         connection.written = 0;
         connection.state = State::Busy;
@@ -50,7 +58,8 @@ impl Worker<'_> {
     /// Sends what is left of the request; the rest follows when the socket takes more.
     fn write(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
-        let bytes = &self.shared.encoded[connection.exchange.request as usize].bytes;
+        let bytes = self.shared.encoded[connection.exchange.request as usize]
+            .with_number(connection.number, &mut self.scratch);
         while connection.written < bytes.len() {
             match connection.send(&bytes[connection.written..]) {
                 Ok(count) => connection.written += count,
@@ -84,7 +93,6 @@ impl Worker<'_> {
         for _ in 0..READS {
             let connection = &mut self.connections[slot as usize];
             let request = connection.exchange.request as usize;
-            let expect = &self.shared.table.requests[request].expect;
             let (received, room) = match connection.receive() {
                 Ok(counts) => counts,
                 Err(Errno::INTR) => continue,
@@ -98,10 +106,11 @@ impl Worker<'_> {
             if connection.exchange.first_byte == 0 {
                 connection.exchange.first_byte = now;
             }
-            match connection
-                .reader
-                .received(received, expect, self.shared.encoded[request].is_head)
-            {
+            match connection.reader.received(
+                received,
+                &self.shared.table.requests[request],
+                self.shared.encoded[request].is_head,
+            ) {
                 Ok(Some(answer)) => return self.complete(slot, &answer, now, !broken),
                 Err(Malformed(reason)) => return self.fail(slot, ErrorKind::Malformed(reason)),
                 // Less than there was room for: the socket is empty, and more will be a new event.
@@ -136,13 +145,14 @@ impl Worker<'_> {
         connection.answered();
         let exchange = connection.exchange;
         let request = exchange.request as usize;
-        let all_sent = connection.written == self.shared.encoded[request].bytes.len();
+        let encoded = &self.shared.encoded[request];
+        let all_sent = connection.written == encoded.bytes.len();
         let reusable = reusable && answer.reusable && all_sent;
         if reusable {
             self.release(slot, now);
             self.dispatch(now);
         }
-        let expect = &self.shared.table.requests[request].expect;
+        let expect = self.shared.table.requests[request].chosen(answer.accepted);
         let facts = self.connections[slot as usize].reader.facts(answer, expect);
         let judgement = judge(expect, facts);
         self.book(
@@ -152,8 +162,9 @@ impl Worker<'_> {
             answer.status,
             now,
         );
-        if judgement != Judgement::Correct {
-            self.keep(slot, &exchange, answer, judgement, facts);
+        match (judgement, answer.accepted) {
+            (Judgement::Correct, Some(number)) => self.ledger.correct(encoded.row, number),
+            _ => self.keep(slot, &exchange, answer, judgement, facts),
         }
         if !reusable {
             self.reopen(slot, now, false);
@@ -245,7 +256,7 @@ impl Worker<'_> {
         facts: Answered,
     ) {
         let phase = self.phases.phase(exchange.intended);
-        let expect = &self.shared.table.requests[exchange.request as usize].expect;
+        let request = &self.shared.table.requests[exchange.request as usize];
         let reader = &self.connections[slot as usize].reader;
         self.tally
             .failure(phase, ErrorKind::Answer(judgement), || Failure {
@@ -253,17 +264,25 @@ impl Worker<'_> {
                 phase,
                 kind: ErrorKind::Answer(judgement),
                 status: Some(answer.status),
-                expected: describe(expect, judgement, facts),
+                expected: describe(request, answer.accepted, judgement, facts),
                 got: reader.body_prefix(answer).to_vec(),
             });
     }
 }
 
 /// What would have been right, in words.
-fn describe(expect: &Expect, judgement: Judgement, facts: Answered) -> String {
+fn describe(
+    request: &Request,
+    accepted: Option<usize>,
+    judgement: Judgement,
+    facts: Answered,
+) -> String {
+    let Some(expect) = request.chosen(accepted) else {
+        let statuses = request.accepted().flat_map(|expect| &expect.statuses);
+        return format!("status {:?}", statuses.collect::<Vec<_>>());
+    };
     match judgement {
-        Judgement::Correct => String::new(),
-        Judgement::Shed | Judgement::HttpError(_) => format!("status {:?}", expect.statuses),
+        Judgement::Correct | Judgement::Shed | Judgement::HttpError(_) => String::new(),
         Judgement::WrongMediaType => format!(
             "media type {}",
             expect.media_type.as_deref().unwrap_or("any")

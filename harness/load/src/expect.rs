@@ -2,10 +2,11 @@
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// What is checked on every answer to a request.
+/// One accepted answer to a request: what is checked on an answer with one of its statuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expect {
-    /// Accepted statuses. An answer with another one counts as `shed` (503) or `http_error`.
+    /// Its statuses. An answer with none of those that its request accepts counts as `shed` (503) or
+    /// `http_error`.
     pub statuses: Vec<u16>,
     /// The `Content-Type`. Without parameters here, parameters of the answer are ignored.
     pub media_type: Option<String>,
@@ -89,13 +90,14 @@ pub(crate) struct Answered {
     pub(crate) body_accepted: bool,
 }
 
-pub(crate) fn judge(expect: &Expect, answered: Answered) -> Judgement {
-    if !expect.statuses.contains(&answered.status) {
+/// `expect` is the accepted answer with the answer's status, if there is one.
+pub(crate) fn judge(expect: Option<&Expect>, answered: Answered) -> Judgement {
+    let Some(expect) = expect else {
         return match answered.status {
             503 => Judgement::Shed,
             status => Judgement::HttpError(status),
         };
-    }
+    };
     if !answered.media_type_accepted {
         return Judgement::WrongMediaType;
     }

@@ -8,7 +8,7 @@
 //! - Closed loop (N connections, optional think time) or open loop (instants fixed beforehand; response
 //!   time counts from the *intended* instant, so that a stalled server cannot hide its queue).
 //! - Every answer is checked: status, media type, length, body. Only correct answers are goodput.
-//! - Every request is accounted for, see [`Counts`].
+//! - Every request is accounted for, see [`Counts`], and for each distinct one [`RequestCounts`].
 //!
 //! ```no_run
 //! use std::sync::{Arc, atomic::AtomicBool};
@@ -32,6 +32,7 @@ mod exchange;
 mod expect;
 mod head;
 mod interval_log;
+mod ledger;
 mod limits;
 mod measure;
 #[doc(hidden)]
@@ -49,6 +50,7 @@ mod schedule;
 mod slots;
 mod thrift;
 mod timetable;
+mod unique;
 mod usage;
 mod verdict;
 mod worker;
@@ -56,6 +58,7 @@ mod worker;
 pub use error::LoadError;
 pub use expect::{Expect, ExpectBody, Judgement, body_hash};
 pub use hdrhistogram::Histogram;
+pub use ledger::RequestCounts;
 pub use null_server::{NullServer, ceiling};
 pub use outcome::{Connections, Counts, ErrorKind, Failure, Outcome};
 pub use plan::{Event, Live, Plan};
@@ -64,5 +67,6 @@ pub use record::Records;
 pub use request::{Request, RequestTable};
 pub use run::run;
 pub use schedule::{Arrivals, End, Pacing, Phase};
+pub use unique::Unique;
 pub use usage::ThreadUsage;
 pub use verdict::{Bound, Check, Verdict};

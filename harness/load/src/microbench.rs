@@ -7,6 +7,7 @@ use crate::answer::AnswerReader;
 use crate::clock;
 use crate::expect::{Expect, ExpectBody, body_hash, judge};
 use crate::measure::{Exchange, Interval};
+use crate::request::Request;
 use crate::schedule::{Arrivals, Stripe};
 use crate::timetable::{Cursor, Timetable};
 use crate::{LoadError, head};
@@ -66,13 +67,18 @@ fn repeat<T>(work: impl Fn() -> T + 'static) -> Box<dyn FnMut(u64)> {
 
 fn answer(body: &[u8], expect: Expect) -> Box<dyn FnMut(u64)> {
     let wire = [HEAD.as_bytes(), body].concat();
+    let request = Request {
+        expect,
+        ..Request::get("/")
+    };
     let mut reader = AnswerReader::new();
     Box::new(move |times| {
         for _ in 0..times {
             reader.begin();
             reader.spare()[..wire.len()].copy_from_slice(black_box(&wire));
-            if let Ok(Some(answer)) = reader.received(wire.len(), &expect, false) {
-                black_box(judge(&expect, reader.facts(&answer, &expect)));
+            if let Ok(Some(answer)) = reader.received(wire.len(), &request, false) {
+                let expect = request.chosen(answer.accepted);
+                black_box(judge(expect, reader.facts(&answer, expect)));
             }
         }
     })

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use crate::expect::Judgement;
+use crate::ledger::RequestCounts;
 use crate::schedule::Phase;
 use crate::usage::ThreadUsage;
 use crate::verdict::{Check, Verdict};
@@ -174,6 +175,11 @@ pub struct Outcome {
     pub counts: Counts,
     /// Requests due in the warm-up. Together with `counts`: all requests of the run.
     pub warmup: Counts,
+    /// For each request of the table, by its index: what was sent and what was acknowledged over the
+    /// whole run, warm-up included.
+    pub by_request: Vec<RequestCounts>,
+    /// Above every unique number of this run: the `Plan::first_unique` of one that shall repeat none.
+    pub next_unique: u64,
     /// Correct answers that arrived within the window, whenever they were due.
     pub correct_in_window: u64,
     /// The window as it really was: shorter than planned only if the run was interrupted.

@@ -9,6 +9,7 @@ use crate::LoadError;
 use crate::record::Records;
 use crate::request::RequestTable;
 use crate::schedule::{self, End, Pacing, Phase};
+use crate::unique;
 
 /// Longer than any run, and short enough that sums of instants cannot overflow.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -34,6 +35,8 @@ pub struct Plan {
     pub connect_timeout: Duration,
     /// One worker thread pinned to each; empty: one worker, not pinned.
     pub cpus: Vec<usize>,
+    /// The number of the run's first request, for requests that carry their number.
+    pub first_unique: u64,
     /// How many failures to keep with their details.
     pub keep_failures: usize,
     /// How long to probe the generator's CPUs for jitter before connecting; zero: no probe.
@@ -64,6 +67,7 @@ impl Plan {
             request_timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(5),
             cpus: Vec::new(),
+            first_unique: 0,
             keep_failures: 8,
             jitter_probe: Duration::from_millis(100),
             interval_log: None,
@@ -101,7 +105,10 @@ impl Plan {
             }
             End::Timed { .. } | End::EachOnce { .. } => {}
         }
-        schedule::validate(self.pacing, self.end)
+        schedule::validate(self.pacing, self.end)?;
+        let entries = self.table.order.len() as u64;
+        let sends = schedule::most_sends(self.pacing, self.end, entries);
+        unique::validate_range(&self.table.requests, self.first_unique, sends)
     }
 
     fn durations(&self) -> [Duration; 7] {

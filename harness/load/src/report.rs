@@ -4,6 +4,7 @@ use hdrhistogram::Histogram;
 
 use crate::clock::Nanos;
 use crate::connection::State;
+use crate::ledger::Ledger;
 use crate::measure::{Interval, Tally};
 use crate::probe::Jitter;
 use crate::record::{Ending, Record, RecordKeeper};
@@ -15,6 +16,8 @@ use crate::worker::Worker;
 #[derive(Debug)]
 pub(crate) struct WorkerReport {
     pub(crate) tally: Tally,
+    pub(crate) ledger: Ledger,
+    pub(crate) next_unique: u64,
     /// What was recorded since the last swap.
     pub(crate) interval: Box<Interval>,
     pub(crate) records: Vec<Record>,
@@ -67,6 +70,8 @@ impl Worker<'_> {
                 .filter(|connection| connection.served)
                 .count(),
             tally: self.tally,
+            ledger: self.ledger,
+            next_unique: self.next_unique,
             interval: self.interval,
             connect: self.connect,
             censored: self.censored,

@@ -1,7 +1,11 @@
 //! What is sent: requests, encoded once into bytes, and the order they are sent in.
 
+use std::ops::Range;
+
 use crate::LoadError;
 use crate::expect::Expect;
+use crate::ledger;
+use crate::unique::{self, MARKER, Unique, write_number};
 
 /// One HTTP/1.1 request and what its answer must be.
 #[derive(Debug, Clone)]
@@ -14,8 +18,13 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// Sent as it is, with its length.
     pub body: Vec<u8>,
-    /// What is checked on every answer.
+    /// What an answer must be.
     pub expect: Expect,
+    /// Other answers that are as good. An answer is judged by the first accepted one, `expect` before
+    /// these, that has its status.
+    pub or: Vec<Expect>,
+    /// Makes every send differ.
+    pub unique: Option<Unique>,
 }
 
 impl Request {
@@ -27,6 +36,27 @@ impl Request {
             headers: Vec::new(),
             body: Vec::new(),
             expect: Expect::status(200),
+            or: Vec::new(),
+            unique: None,
+        }
+    }
+
+    /// The accepted answers: `expect`, then `or`.
+    pub fn accepted(&self) -> impl Iterator<Item = &Expect> {
+        std::iter::once(&self.expect).chain(&self.or)
+    }
+
+    /// The number of the accepted answer that one with this status is judged by.
+    pub(crate) fn choose(&self, status: u16) -> Option<usize> {
+        self.accepted()
+            .position(|expect| expect.statuses.contains(&status))
+    }
+
+    /// The accepted answer with this number.
+    pub(crate) fn chosen(&self, number: Option<usize>) -> Option<&Expect> {
+        match number? {
+            0 => Some(&self.expect),
+            number => self.or.get(number - 1),
         }
     }
 }
@@ -43,7 +73,7 @@ impl RequestTable {
     ///
     /// # Errors
     /// `LoadError::Invalid` for an empty table, an index out of range, or a request that would not
-    /// be HTTP (a path without `/`, a line break in a header, ...).
+    /// be HTTP (a path without `/`, a line break in a header, ...) or has no place for its number.
     pub fn new(requests: Vec<Request>, order: Vec<u32>) -> Result<RequestTable, LoadError> {
         if requests.is_empty() || order.is_empty() {
             return Err(invalid(
@@ -61,6 +91,11 @@ impl RequestTable {
             return Err(LoadError::Invalid(message));
         }
         requests.iter().try_for_each(validate)?;
+        if u32::try_from(requests.iter().map(ledger::width).sum::<usize>()).is_err() {
+            return Err(invalid(
+                "more than 2^32 requests and accepted answers in one table",
+            ));
+        }
         Ok(RequestTable { requests, order })
     }
 
@@ -89,35 +124,95 @@ impl RequestTable {
 #[derive(Debug)]
 pub(crate) struct Encoded {
     pub(crate) bytes: Box<[u8]>,
+    /// Where the number goes, if it has one. Boxed to keep the usual case small.
+    number: Option<Box<Range<usize>>>,
+    /// Its place in a `Ledger`.
+    pub(crate) row: u32,
     /// The answer to HEAD has no body, whatever its headers say.
     pub(crate) is_head: bool,
 }
 
-pub(crate) fn encode(request: &Request, host: &str) -> Encoded {
-    let mut text = format!("{} {} HTTP/1.1\r\n", request.method, request.path);
+impl Encoded {
+    pub(crate) fn is_numbered(&self) -> bool {
+        self.number.is_some()
+    }
+
+    /// The bytes to send; those of a numbered request are put together in `scratch`.
+    pub(crate) fn with_number<'b>(&'b self, number: u64, scratch: &'b mut Vec<u8>) -> &'b [u8] {
+        let Some(field) = &self.number else {
+            return &self.bytes;
+        };
+        scratch.clear();
+        scratch.extend_from_slice(&self.bytes);
+        write_number(&mut scratch[Range::clone(field)], number);
+        scratch
+    }
+}
+
+/// Every request of the table.
+pub(crate) fn encode_all(table: &RequestTable, host: &str) -> Vec<Encoded> {
+    let mut row = 0;
+    let encoded = table.requests.iter().map(|request| {
+        let encoded = encode(request, host, row);
+        // The table is small enough for the sum of all.
+        row += ledger::width(request) as u32;
+        encoded
+    });
+    encoded.collect()
+}
+
+fn encode(request: &Request, host: &str, row: u32) -> Encoded {
+    let (path, in_path) = numbered(request.path.as_bytes(), request.unique);
+    let (body, in_body) = numbered(&request.body, request.unique);
     let has = |name: &str| {
         request
             .headers
             .iter()
             .any(|(key, _)| key.eq_ignore_ascii_case(name))
     };
+    let mut bytes = format!("{} ", request.method).into_bytes();
+    let path_start = bytes.len();
+    bytes.extend_from_slice(&path);
+    let mut head = " HTTP/1.1\r\n".to_owned();
     if !has("host") {
-        text.push_str(&format!("Host: {host}\r\n"));
+        head.push_str(&format!("Host: {host}\r\n"));
     }
     for (name, value) in &request.headers {
-        text.push_str(&format!("{name}: {value}\r\n"));
+        head.push_str(&format!("{name}: {value}\r\n"));
     }
     let always_has_body = matches!(request.method.as_str(), "POST" | "PUT" | "PATCH");
-    if (always_has_body || !request.body.is_empty()) && !has("content-length") {
-        text.push_str(&format!("Content-Length: {}\r\n", request.body.len()));
+    if (always_has_body || !body.is_empty()) && !has("content-length") {
+        head.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }
-    text.push_str("\r\n");
-    let mut bytes = text.into_bytes();
-    bytes.extend_from_slice(&request.body);
+    head.push_str("\r\n");
+    bytes.extend_from_slice(head.as_bytes());
+    let body_start = bytes.len();
+    bytes.extend_from_slice(&body);
+    let moved = |field: Range<usize>, by: usize| Box::new(field.start + by..field.end + by);
     Encoded {
         bytes: bytes.into_boxed_slice(),
+        number: in_path
+            .map(|field| moved(field, path_start))
+            .or_else(|| in_body.map(|field| moved(field, body_start))),
+        row,
         is_head: request.method == "HEAD",
     }
+}
+
+/// The text with room for the number instead of the marker, and where that is.
+fn numbered(text: &[u8], unique: Option<Unique>) -> (Vec<u8>, Option<Range<usize>>) {
+    let mut text = text.to_vec();
+    let Some(unique) = unique else {
+        return (text, None);
+    };
+    let marker = text
+        .windows(MARKER.len())
+        .position(|window| window == MARKER.as_bytes());
+    let field = marker.map(|start| {
+        text.splice(start..start + MARKER.len(), unique.placeholder().bytes());
+        start..start + usize::from(unique.digits)
+    });
+    (text, field)
 }
 
 fn validate(request: &Request) -> Result<(), LoadError> {
@@ -135,6 +230,8 @@ fn validate(request: &Request) -> Result<(), LoadError> {
         );
         return Err(LoadError::Invalid(message));
     }
+    unique::validate(request)?;
+    let (body, _) = numbered(&request.body, request.unique);
     for (name, value) in &request.headers {
         let in_value = |byte: u8| (byte >= b' ' && byte != 0x7f) || byte == b'\t';
         if !is_token(name) || !value.bytes().all(in_value) {
@@ -147,12 +244,10 @@ fn validate(request: &Request) -> Result<(), LoadError> {
                 "Transfer-Encoding cannot be set: bodies are sent with their Content-Length",
             ));
         }
-        if name.eq_ignore_ascii_case("content-length")
-            && value.trim() != request.body.len().to_string()
-        {
+        if name.eq_ignore_ascii_case("content-length") && value.trim() != body.len().to_string() {
             let message = format!(
                 "Content-Length {value} does not fit a body of {} bytes",
-                request.body.len()
+                body.len()
             );
             return Err(LoadError::Invalid(message));
         }
@@ -184,7 +279,7 @@ mod tests {
             body: b"hi".to_vec(),
             ..Request::get("/a?b=1")
         };
-        let encoded = encode(&request, "localhost:80");
+        let encoded = encode(&request, "localhost:80", 0);
         assert_eq!(
             &*encoded.bytes,
             b"POST /a?b=1 HTTP/1.1\r\nHost: localhost:80\r\nX-A: 1\r\nContent-Length: 2\r\n\r\nhi"

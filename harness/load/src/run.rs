@@ -13,7 +13,7 @@ use crate::outcome::Outcome;
 use crate::plan::{Event, Plan};
 use crate::record::{Record, RecordKeeper, new_chunk, spare_chunks};
 use crate::report::WorkerReport;
-use crate::request::{Encoded, encode};
+use crate::request::encode_all;
 use crate::schedule::{End, Pacer, Pacing, Phases, Stripe};
 use crate::timetable::{Cursor, Timetable};
 use crate::worker::{Message, Place, Shared, Worker};
@@ -35,12 +35,7 @@ pub fn run(
 ) -> Result<Outcome, LoadError> {
     plan.validate()?;
     limits::allow_connections(plan.connections)?;
-    let encoded: Vec<Encoded> = plan
-        .table
-        .requests
-        .iter()
-        .map(|request| encode(request, &plan.host))
-        .collect();
+    let encoded = encode_all(&plan.table, &plan.host);
     let shared = Shared {
         target: plan.target,
         table: &plan.table,
@@ -48,6 +43,7 @@ pub fn run(
         request_timeout: nanos(plan.request_timeout),
         connect_timeout: nanos(plan.connect_timeout),
         keep_failures: plan.keep_failures,
+        first_unique: plan.first_unique,
         stop,
     };
     let mut collector = Collector::new(plan)?;

@@ -89,6 +89,28 @@ pub(crate) fn validate(pacing: Pacing, end: End) -> Result<(), LoadError> {
     Ok(())
 }
 
+/// No fewer than the requests such a run sends, if both were validated; `entries` is the order's length.
+pub(crate) fn most_sends(pacing: Pacing, end: End, entries: u64) -> u64 {
+    let seconds = match end {
+        End::EachOnce { .. } => return entries,
+        End::Timed { warmup, window, .. } => (warmup + window).as_secs_f64(),
+    };
+    let requests = match pacing {
+        // Nothing but the machine bounds it.
+        Pacing::Closed { .. } => MAX_RATE * seconds,
+        Pacing::Open {
+            rate,
+            arrivals: Arrivals::Uniform,
+        } => rate * seconds + 1.0,
+        // Twice the mean is out of reach for many arrivals, and so is a hundred more for few.
+        Pacing::Open {
+            rate,
+            arrivals: Arrivals::Poisson { .. },
+        } => 2.0 * rate * seconds + 100.0,
+    };
+    requests.ceil() as u64
+}
+
 /// The edges of a run on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Phases {

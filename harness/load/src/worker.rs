@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use crate::LoadError;
 use crate::clock::{self, MILLISECOND, Nanos, SECOND};
 use crate::connection::{Connection, State};
+use crate::ledger::Ledger;
 use crate::measure::{InFlight, Interval, Tally, histogram};
 use crate::outcome::ErrorKind;
 use crate::probe::Jitter;
@@ -42,6 +43,7 @@ pub(crate) struct Shared<'r> {
     pub(crate) request_timeout: Nanos,
     pub(crate) connect_timeout: Nanos,
     pub(crate) keep_failures: usize,
+    pub(crate) first_unique: u64,
     pub(crate) stop: &'r AtomicBool,
 }
 
@@ -103,6 +105,11 @@ pub(crate) struct Worker<'r> {
     pub(crate) pacer: Pacer,
     pub(crate) phases: Phases,
     pub(crate) tally: Tally,
+    pub(crate) ledger: Ledger,
+    /// Above every number that a request carried; 0 before the first.
+    pub(crate) next_unique: u64,
+    /// Where requests with a number are put together.
+    pub(crate) scratch: Vec<u8>,
     pub(crate) interval: Box<Interval>,
     pub(crate) in_flight: InFlight,
     pub(crate) censored: Histogram<u64>,
@@ -148,6 +155,9 @@ impl<'r> Worker<'r> {
                 end: Nanos::MAX,
             },
             tally: Tally::new(shared.keep_failures),
+            ledger: Ledger::new(shared.table),
+            next_unique: 0,
+            scratch: Vec::new(),
             interval: Box::new(Interval::new()?),
             in_flight: InFlight::default(),
             censored: histogram()?,

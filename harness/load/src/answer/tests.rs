@@ -12,19 +12,37 @@ fn read(
     expect: &Expect,
     is_head: bool,
 ) -> Result<Option<Judgement>, Malformed> {
+    let request = Request {
+        expect: expect.clone(),
+        ..Request::get("/")
+    };
+    read_for(reader, wire, part, &request, is_head)
+}
+
+/// As `read`, for a request with several accepted answers.
+fn read_for(
+    reader: &mut AnswerReader,
+    wire: &[u8],
+    part: usize,
+    request: &Request,
+    is_head: bool,
+) -> Result<Option<Judgement>, Malformed> {
+    let judged = |reader: &AnswerReader, answer: Answer| {
+        let expect = request.chosen(answer.accepted);
+        judge(expect, reader.facts(&answer, expect))
+    };
     reader.begin();
     let mut rest = wire;
     while !rest.is_empty() {
         let count = part.min(rest.len()).min(reader.spare().len());
         reader.spare()[..count].copy_from_slice(&rest[..count]);
         rest = &rest[count..];
-        if let Some(answer) = reader.received(count, expect, is_head)? {
-            return Ok(Some(judge(expect, reader.facts(&answer, expect))));
+        if let Some(answer) = reader.received(count, request, is_head)? {
+            return Ok(Some(judged(reader, answer)));
         }
     }
-    Ok(reader
-        .closed()
-        .map(|answer| judge(expect, reader.facts(&answer, expect))))
+    let last = reader.closed();
+    Ok(last.map(|answer| judged(reader, answer)))
 }
 
 fn judgement(wire: &str, expect: &Expect) -> Result<Option<Judgement>, Malformed> {
