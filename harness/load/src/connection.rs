@@ -14,10 +14,12 @@ use crate::measure::Exchange;
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Closed; opened again at this instant.
+    /// Closed, until this instant.
     Down {
         retry_at: Nanos,
     },
+    /// Closed, and opened as soon as no more than a certain number are being opened.
+    Queued,
     Connecting {
         since: Nanos,
     },

@@ -36,11 +36,12 @@ impl Worker<'_> {
         connection.close(now, failed);
         self.reopened += 1;
         match connection.state {
-            State::Down { retry_at } if retry_at > now || self.opening >= MAX_OPENING => {
+            State::Down { retry_at } if retry_at > now => {
                 self.next_scan = self.next_scan.min(retry_at);
             }
-            _ => self.open(slot, now),
+            _ => self.queue(slot),
         }
+        self.open_queued(now);
     }
 
     pub(crate) fn longest_free(&mut self) -> Option<Free> {
@@ -61,7 +62,7 @@ impl Worker<'_> {
             return;
         }
         match connection.state {
-            State::Down { .. } => {}
+            State::Down { .. } | State::Queued => {}
             State::Connecting { since } => self.on_connected(slot, since),
             State::Busy => self.on_ready(slot, flags),
             State::Idle => self.on_unasked(slot, flags),
@@ -77,12 +78,8 @@ impl Worker<'_> {
         self.next_scan = now + period.clamp(MILLISECOND, LONGEST_SCAN);
         for slot in 0..self.connections.len() as u32 {
             match self.connections[slot as usize].state {
-                State::Down { retry_at } if self.opening < MAX_OPENING && retry_at <= now => {
-                    self.open(slot, now)
-                }
-                State::Down { retry_at } if retry_at > now => {
-                    self.next_scan = self.next_scan.min(retry_at)
-                }
+                State::Down { retry_at } if retry_at <= now => self.queue(slot),
+                State::Down { retry_at } => self.next_scan = self.next_scan.min(retry_at),
                 State::Connecting { since }
                     if now.saturating_sub(since) >= self.shared.connect_timeout =>
                 {
@@ -90,8 +87,22 @@ impl Worker<'_> {
                     self.reopen(slot, now, true);
                 }
                 State::Busy => self.check_timeout(slot, now),
-                State::Down { .. } | State::Connecting { .. } | State::Idle => {}
+                State::Queued | State::Connecting { .. } | State::Idle => {}
             }
+        }
+        self.open_queued(now);
+    }
+
+    fn queue(&mut self, slot: u32) {
+        self.connections[slot as usize].state = State::Queued;
+        self.queued.push_back(slot);
+    }
+
+    fn open_queued(&mut self, now: Nanos) {
+        while self.opening < MAX_OPENING
+            && let Some(slot) = self.queued.pop_front()
+        {
+            self.open(slot, now);
         }
     }
 
@@ -111,10 +122,7 @@ impl Worker<'_> {
         match self.connections[slot as usize].connected() {
             Ok(()) => {
                 self.opening -= 1;
-                if self.opening == 0 {
-                    // There may be more to open.
-                    self.next_scan = now;
-                }
+                self.open_queued(now);
                 self.connect.saturating_record(now.saturating_sub(since));
                 self.release(slot, now);
                 self.dispatch(now);

@@ -99,6 +99,9 @@ pub(crate) struct Worker<'r> {
     pub(crate) free: VecDeque<Free>,
     /// Connections that were left with more to read: slot, generation and the event to repeat.
     pub(crate) unread: Vec<(u32, u32, EventFlags)>,
+    /// The connections in the state `Queued`, longest first. If there are any, as many as are allowed are
+    /// being opened.
+    pub(crate) queued: VecDeque<u32>,
     /// How many connections are being opened.
     pub(crate) opening: usize,
     pub(crate) next_scan: Nanos,
@@ -137,6 +140,7 @@ impl<'r> Worker<'r> {
             connections: (0..connections).map(|_| Connection::new()).collect(),
             free: VecDeque::with_capacity(2 * connections),
             unread: Vec::new(),
+            queued: VecDeque::with_capacity(connections),
             opening: 0,
             next_scan: 0,
             // Nothing to send until the run starts.
