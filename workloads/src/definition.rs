@@ -6,14 +6,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use bytes::Bytes;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::{Distribution, Expectation, Shape, Workload};
+use crate::{Audit, Background, Expectation, Method, Shape, Workload};
 
-/// Longest body of the shape `text`, in bytes: a typing mistake should not become a gigabyte.
-const LONGEST_BODY_BYTES: usize = 16 << 20;
+mod shapes;
 
 /// Every workload of a folder, ordered by name.
 #[derive(Debug, Clone, Default)]
@@ -51,10 +49,11 @@ impl Catalog {
     pub fn read(definitions: &Path, queries: &Path) -> Result<Catalog, DefinitionError> {
         let mut files = toml_files(definitions)?;
         files.sort();
-        let workloads = files
+        let drafts = files
             .iter()
             .map(|file| read_definition(file, queries))
             .collect::<Result<Vec<_>, _>>()?;
+        let workloads = linked(drafts)?;
         if workloads.is_empty() {
             return Err(DefinitionError::Empty {
                 folder: definitions.to_owned(),
@@ -94,24 +93,74 @@ struct WireWorkload {
     body: Option<Spanned<String>>,
     /// The body is repeated to exactly this length.
     body_bytes: Option<Spanned<usize>>,
+    /// How many rows a request asks for.
+    count: Option<Spanned<usize>>,
+    wait_ms: Option<Spanned<u32>>,
+    method: Option<Spanned<Method>>,
+    channel: Option<Spanned<String>>,
+    /// Weights by workload.
+    mix: Option<Spanned<BTreeMap<String, Spanned<u32>>>>,
     #[serde(default)]
     params: BTreeMap<String, Spanned<WireDistribution>>,
-    expect: Spanned<WireExpectation>,
+    bind: Option<Spanned<Vec<Spanned<WireBind>>>>,
+    expect: Option<Spanned<WireExpectation>>,
+    audit: Option<Spanned<WireAudit>>,
+    background: Option<Spanned<WireBackground>>,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum WireShape {
     Text,
+    Greeting,
     Item,
+    Items,
+    ItemsAtOnce,
     Delay,
+    Held,
+    Free,
+    Fortunes,
+    Feed,
+    Order,
+    Transfer,
+    Create,
+    Table,
+    Export,
+    Mix,
+    Live,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum WireDistribution {
-    Uniform { from: i64, to: i64 },
+    Uniform(WireRange),
     Zipf { from: i64, to: i64, exponent: f64 },
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireRange {
+    from: i64,
+    to: i64,
+}
+
+/// A parameter of the shapes that take any statement. It has exactly one of `uniform`, `zipf`, `choice` and `unique`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireBind {
+    name: Spanned<String>,
+    #[serde(rename = "type")]
+    pg_type: Spanned<String>,
+    draw: Option<Spanned<WireDistribution>>,
+    /// Text around the number, which goes in the place of `{}`.
+    format: Option<Spanned<String>>,
+    /// An array of so many distinct numbers, ascending.
+    count: Option<Spanned<usize>>,
+    choice: Option<Spanned<Vec<String>>>,
+    /// A text with `{n}`, where a number goes that no other request has.
+    unique: Option<Spanned<String>>,
+    /// So many requests in a hundred have a text that others have had.
+    repeats: Option<Spanned<u32>>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -119,6 +168,35 @@ enum WireDistribution {
 struct WireExpectation {
     statements: u32,
     transactions: u32,
+    /// One a statement, unless given; `"any"` where it depends on the request.
+    rows: Option<WireRows>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(untagged)]
+enum WireRows {
+    Each(u32),
+    Any(AnyRows),
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum AnyRows {
+    Any,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireAudit {
+    effects: Option<Spanned<String>>,
+    violations: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireBackground {
+    workload: Spanned<String>,
+    connections: Spanned<usize>,
 }
 
 /// One file being read: what an error needs to say where it is.
@@ -142,7 +220,16 @@ impl Source<'_> {
     }
 }
 
-fn read_definition(file: &Path, queries: &Path) -> Result<Workload, DefinitionError> {
+/// A workload whose mention of others is not looked up yet.
+struct Draft {
+    workload: Workload,
+    file: PathBuf,
+    text: String,
+    mix: Option<Spanned<BTreeMap<String, Spanned<u32>>>>,
+    background: Option<Spanned<WireBackground>>,
+}
+
+fn read_definition(file: &Path, queries: &Path) -> Result<Draft, DefinitionError> {
     let text = read_text(file)?;
     let source = Source { file, text: &text };
     let wire: WireWorkload = toml::from_str(&text)
@@ -154,11 +241,105 @@ fn read_definition(file: &Path, queries: &Path) -> Result<Workload, DefinitionEr
             "`about` is empty; say in a sentence what the workload is",
         ));
     }
-    Ok(Workload {
+    let workload = Workload {
         name,
         about: wire.about.get_ref().trim().to_owned(),
-        shape: shape_of(&source, &wire, queries)?,
+        shape: shapes::read(&source, &wire, queries)?,
         expect: expectation_of(&source, &wire)?,
+        audit: audit_of(&source, &wire, queries)?,
+        background: None,
+    };
+    Ok(Draft {
+        workload,
+        file: file.to_owned(),
+        mix: wire.mix,
+        background: wire.background,
+        text,
+    })
+}
+
+/// Puts the workloads that others name in their places.
+fn linked(drafts: Vec<Draft>) -> Result<Vec<Workload>, DefinitionError> {
+    let plain: Vec<Workload> = drafts.iter().map(|draft| draft.workload.clone()).collect();
+    let link = |draft: Draft| {
+        let source = Source {
+            file: &draft.file,
+            text: &draft.text,
+        };
+        let mut workload = draft.workload;
+        if let Some(mix) = &draft.mix {
+            workload.shape = Shape::Mix {
+                parts: parts_of(&source, mix, &plain)?,
+            };
+        }
+        if let Some(background) = &draft.background {
+            workload.background = Some(background_of(&source, background.get_ref(), &plain)?);
+        }
+        Ok(workload)
+    };
+    drafts.into_iter().map(link).collect()
+}
+
+fn parts_of(
+    source: &Source<'_>,
+    mix: &Spanned<BTreeMap<String, Spanned<u32>>>,
+    plain: &[Workload],
+) -> Result<Vec<(Workload, u32)>, DefinitionError> {
+    let weights = mix.get_ref();
+    if weights.len() < 2 {
+        let message =
+            "`mix` names at least two workloads with their weights, such as point-read = 99";
+        return Err(source.refuse(Some(mix.span()), message));
+    }
+    let part = |(name, weight): (&String, &Spanned<u32>)| {
+        if !(1..=10_000).contains(weight.get_ref()) {
+            let message = format!("the weight of `{name}` may be 1 to 10000");
+            return Err(source.refuse(Some(weight.span()), message));
+        }
+        let workload = named(source, name, weight.span(), plain)?;
+        Ok((workload.clone(), *weight.get_ref()))
+    };
+    weights.iter().map(part).collect()
+}
+
+fn background_of(
+    source: &Source<'_>,
+    wire: &WireBackground,
+    plain: &[Workload],
+) -> Result<Background, DefinitionError> {
+    let connections = *wire.connections.get_ref();
+    if !(1..=10_000).contains(&connections) {
+        let message = "`connections` of a background may be 1 to 10000";
+        return Err(source.refuse(Some(wire.connections.span()), message));
+    }
+    let workload = named(source, wire.workload.get_ref(), wire.workload.span(), plain)?;
+    Ok(Background {
+        workload: Box::new(workload.clone()),
+        connections,
+    })
+}
+
+/// A workload that another one names: one that can be requested by itself and waits for an answer.
+fn named<'a>(
+    source: &Source<'_>,
+    name: &str,
+    span: Range<usize>,
+    plain: &'a [Workload],
+) -> Result<&'a Workload, DefinitionError> {
+    let fitting =
+        |workload: &&Workload| !matches!(workload.shape, Shape::Mix { .. } | Shape::Live { .. });
+    let fitting: Vec<&Workload> = plain.iter().filter(fitting).collect();
+    let found = fitting.iter().find(|workload| workload.name == name);
+    found.copied().ok_or_else(|| {
+        let names: Vec<&str> = fitting
+            .iter()
+            .map(|workload| workload.name.as_str())
+            .collect();
+        let message = format!(
+            "`{name}` is no workload to be used here; there are {}",
+            names.join(", ")
+        );
+        source.refuse(Some(span), message)
     })
 }
 
@@ -197,219 +378,27 @@ fn name_of(source: &Source<'_>) -> Result<String, DefinitionError> {
     Ok(stem.to_owned())
 }
 
-fn shape_of(
-    source: &Source<'_>,
-    wire: &WireWorkload,
-    queries: &Path,
-) -> Result<Shape, DefinitionError> {
-    match wire.shape.get_ref() {
-        WireShape::Text => {
-            allow(
-                source,
-                wire,
-                Allowed {
-                    sql: false,
-                    body: true,
-                    params: &[],
-                },
-            )?;
-            Ok(Shape::Text {
-                body: body_of(source, wire)?,
-            })
-        }
-        WireShape::Item => {
-            allow(
-                source,
-                wire,
-                Allowed {
-                    sql: true,
-                    body: false,
-                    params: &["id"],
-                },
-            )?;
-            let Some(id) = wire.params.get("id") else {
-                let message = "the shape `item` needs the parameter `id`, such as `[params]` `id = { uniform = { from = 1, to = 100 } }`";
-                return Err(source.refuse(Some(wire.shape.span()), message));
-            };
-            Ok(Shape::Item {
-                sql: sql_of(source, wire, queries)?,
-                id: distribution_of(source, id)?,
-            })
-        }
-        WireShape::Delay => {
-            allow(
-                source,
-                wire,
-                Allowed {
-                    sql: true,
-                    body: false,
-                    params: &[],
-                },
-            )?;
-            Ok(Shape::Delay {
-                sql: sql_of(source, wire, queries)?,
-            })
-        }
-    }
-}
-
-/// Which of the optional fields a shape has a use for. One without a use is refused rather than ignored.
-struct Allowed {
-    sql: bool,
-    body: bool,
-    params: &'static [&'static str],
-}
-
-fn allow(
-    source: &Source<'_>,
-    wire: &WireWorkload,
-    allowed: Allowed,
-) -> Result<(), DefinitionError> {
-    let given = [
-        ("sql", allowed.sql, wire.sql.as_ref().map(Spanned::span)),
-        ("body", allowed.body, wire.body.as_ref().map(Spanned::span)),
-        (
-            "body_bytes",
-            allowed.body,
-            wire.body_bytes.as_ref().map(Spanned::span),
-        ),
-    ];
-    for (field, has_use, span) in given {
-        if span.is_some() && !has_use {
-            return Err(source.refuse(
-                span,
-                format!("the shape given has no use for `{field}`; remove it"),
-            ));
-        }
-    }
-    for (name, value) in &wire.params {
-        if !allowed.params.contains(&name.as_str()) {
-            let message = match allowed.params {
-                [] => format!("unknown parameter `{name}`; the shape given takes none"),
-                names => format!(
-                    "unknown parameter `{name}`; the shape given takes `{}`",
-                    names.join("`, `")
-                ),
-            };
-            return Err(source.refuse(Some(value.span()), message));
-        }
-    }
-    Ok(())
-}
-
-fn body_of(source: &Source<'_>, wire: &WireWorkload) -> Result<Bytes, DefinitionError> {
-    let Some(body) = &wire.body else {
-        return Err(source.refuse(Some(wire.shape.span()), "the shape `text` needs `body`"));
-    };
-    let text = body.get_ref();
-    if text.is_empty() {
-        return Err(source.refuse(Some(body.span()), "`body` is empty"));
-    }
-    let Some(length) = &wire.body_bytes else {
-        return Ok(Bytes::from(text.clone()));
-    };
-    if !(1..=LONGEST_BODY_BYTES).contains(length.get_ref()) {
-        let message = format!(
-            "`body_bytes` is {}; it may be 1 to {LONGEST_BODY_BYTES}",
-            length.get_ref()
-        );
-        return Err(source.refuse(Some(length.span()), message));
-    }
-    if !text.is_ascii() {
-        let message = "a `body` repeated to `body_bytes` must be ASCII, lest a character be cut";
-        return Err(source.refuse(Some(body.span()), message));
-    }
-    Ok(text.bytes().cycle().take(*length.get_ref()).collect())
-}
-
-fn sql_of(
-    source: &Source<'_>,
-    wire: &WireWorkload,
-    queries: &Path,
-) -> Result<String, DefinitionError> {
-    let Some(name) = &wire.sql else {
-        return Err(source.refuse(
-            Some(wire.shape.span()),
-            "this shape needs `sql`, the name of a file with its statement",
-        ));
-    };
-    let plain_name = Path::new(name.get_ref())
-        .file_name()
-        .is_some_and(|file| file == name.get_ref().as_str());
-    if !plain_name {
-        let message = format!(
-            "`sql` is `{}`; it must be a file's name, without a folder",
-            name.get_ref()
-        );
-        return Err(source.refuse(Some(name.span()), message));
-    }
-    let file = queries.join(name.get_ref());
-    let text = fs::read_to_string(&file).map_err(|error| {
-        source.refuse(
-            Some(name.span()),
-            format!("cannot read {}: {error}", file.display()),
-        )
-    })?;
-    let statement = text.trim().trim_end_matches(';').trim_end();
-    if statement.is_empty() {
-        return Err(source.refuse(
-            Some(name.span()),
-            format!("{} holds no statement", file.display()),
-        ));
-    }
-    Ok(statement.to_owned())
-}
-
-fn distribution_of(
-    source: &Source<'_>,
-    wire: &Spanned<WireDistribution>,
-) -> Result<Distribution, DefinitionError> {
-    let refuse = |message: String| Err(source.refuse(Some(wire.span()), message));
-    let (from, to) = match *wire.get_ref() {
-        WireDistribution::Uniform { from, to } | WireDistribution::Zipf { from, to, .. } => {
-            (from, to)
-        }
-    };
-    if from > to {
-        return refuse(format!(
-            "the range {from} to {to} is empty; `from` must not be above `to`"
-        ));
-    }
-    let (Ok(narrow_from), Ok(narrow_to)) = (i32::try_from(from), i32::try_from(to)) else {
-        return refuse(format!(
-            "the range {from} to {to} does not fit a PostgreSQL integer (1 to {})",
-            i32::MAX
-        ));
-    };
-    if narrow_from < 1 {
-        return refuse(format!("the range {from} to {to} starts below 1"));
-    }
-    match *wire.get_ref() {
-        WireDistribution::Uniform { .. } => Ok(Distribution::Uniform {
-            from: narrow_from,
-            to: narrow_to,
-        }),
-        WireDistribution::Zipf { exponent, .. } if exponent.is_finite() && exponent > 0.0 => {
-            Ok(Distribution::Zipf {
-                from: narrow_from,
-                to: narrow_to,
-                exponent,
-            })
-        }
-        WireDistribution::Zipf { exponent, .. } => {
-            refuse(format!("`exponent` is {exponent}; it must be above 0"))
-        }
-    }
-}
-
 fn expectation_of(
     source: &Source<'_>,
     wire: &WireWorkload,
 ) -> Result<Expectation, DefinitionError> {
+    let derived = matches!(wire.shape.get_ref(), WireShape::Mix | WireShape::Live);
+    let Some(given) = &wire.expect else {
+        let message = "`[expect]` is missing: how many `statements` and `transactions` a request is to PostgreSQL";
+        return match derived {
+            true => Ok(Expectation::default()),
+            false => Err(source.refuse(Some(wire.shape.span()), message)),
+        };
+    };
+    if derived {
+        let message = "this shape has no `[expect]` of its own; remove it";
+        return Err(source.refuse(Some(given.span()), message));
+    }
     let WireExpectation {
         statements,
         transactions,
-    } = *wire.expect.get_ref();
+        rows,
+    } = *given.get_ref();
     let has_statement = wire.sql.is_some();
     if has_statement != (statements > 0) || has_statement != (transactions > 0) {
         let message = if has_statement {
@@ -417,10 +406,43 @@ fn expectation_of(
         } else {
             "`statements` and `transactions` must be 0 where there is no `sql`"
         };
-        return Err(source.refuse(Some(wire.expect.span()), message));
+        return Err(source.refuse(Some(given.span()), message));
     }
     Ok(Expectation {
         statements,
         transactions,
+        rows: match rows {
+            None => Some(statements),
+            Some(WireRows::Each(rows)) => Some(rows),
+            Some(WireRows::Any(AnyRows::Any)) => None,
+        },
+    })
+}
+
+fn audit_of(
+    source: &Source<'_>,
+    wire: &WireWorkload,
+    queries: &Path,
+) -> Result<Audit, DefinitionError> {
+    let Some(audit) = &wire.audit else {
+        return Ok(Audit::default());
+    };
+    let WireAudit {
+        effects,
+        violations,
+    } = audit.get_ref();
+    if effects.is_none() && violations.is_none() {
+        let message = "`[audit]` names a file as `effects`, as `violations`, or both";
+        return Err(source.refuse(Some(audit.span()), message));
+    }
+    let read = |file: &Option<Spanned<String>>| {
+        let text = file
+            .as_ref()
+            .map(|name| shapes::statement(source, name, queries));
+        text.transpose()
+    };
+    Ok(Audit {
+        effects: read(effects)?,
+        violations: read(violations)?,
     })
 }

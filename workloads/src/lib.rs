@@ -5,14 +5,31 @@
 //! shape needs no Rust. A shape owns its row type and its encoder; bytes are equal across lanes by construction.
 
 mod answer;
+mod bind;
+mod cell;
 mod definition;
 mod params;
+mod request;
+mod row;
+mod shape;
+mod table;
+mod types;
+mod value;
 
-pub use answer::{Delay, Item};
+pub use answer::{
+    ADDED_FORTUNE, Comment, Delay, FeedEntry, Fortune, Greeting, Item, Order, Owner, Timestamp,
+    Transferred,
+};
+pub use bind::{Bind, Draw, UNIQUE, UNIQUE_DIGITS};
+pub use cell::{Cell, CellError};
 pub use definition::{Catalog, DefinitionError};
 pub use params::{Distribution, Sampler};
-
-use bytes::Bytes;
+pub use request::{Args, Method, Request, TransferBody};
+pub use row::{ColumnError, Columns, FromRow, FromRows, Param};
+pub use shape::{Query, Shape};
+pub use table::{Table, encode_row};
+pub use types::PgType;
+pub use value::{Value, ValueError};
 
 /// One workload, validated: nothing in it can be refused later.
 #[derive(Debug, Clone)]
@@ -21,97 +38,48 @@ pub struct Workload {
     pub name: String,
     pub about: String,
     pub shape: Shape,
+    /// Of a mix: nothing; its parts have theirs.
     pub expect: Expectation,
-}
-
-/// The fixed form of a request and its answer.
-#[derive(Debug, Clone)]
-pub enum Shape {
-    /// `GET /<workload>`; `text/plain`, the body as defined. No database.
-    Text { body: Bytes },
-    /// `GET /<workload>/<id>`; one [`Item`] as JSON, or 404. The statement takes the id as `int4`.
-    Item { sql: String, id: Distribution },
-    /// `GET /<workload>`; one [`Delay`] as JSON. The statement takes nothing and waits inside the database.
-    Delay { sql: String },
+    pub audit: Audit,
+    /// What goes on beside it while it is measured.
+    pub background: Option<Background>,
 }
 
 /// What PostgreSQL sees for one successful request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Expectation {
     pub statements: u32,
     pub transactions: u32,
+    /// Rows that its statements give or change, where every request has as many.
+    pub rows: Option<u32>,
+}
+
+/// Statements that are asked after the server has gone: whether the database holds what was acknowledged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// Gives `(answer text, times int8)`: how often the effect of each answer is in the database. The answer is the
+    /// body, or each element of a body that is an array.
+    pub effects: Option<String>,
+    /// Gives a text for each rule that is broken.
+    pub violations: Option<String>,
+}
+
+/// A closed loop on another workload of the same server.
+#[derive(Debug, Clone)]
+pub struct Background {
+    pub workload: Box<Workload>,
+    pub connections: usize,
 }
 
 /// The media type of every JSON answer.
 pub const JSON: &str = "application/json";
+/// The media type of a refusal, RFC 9457.
+pub const PROBLEM: &str = "application/problem+json";
 /// The media type of every text answer.
 pub const TEXT: &str = "text/plain; charset=utf-8";
-
-/// One distinct request of a workload. Requests are always GET: no shape so far writes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Request {
-    pub path: String,
-    /// The shape's parameter, where it has one; bound as `$1`.
-    pub id: Option<i32>,
-}
-
-impl Shape {
-    /// The names a definition may give as `shape`, with what each is for.
-    pub const NAMES: [(&'static str, &'static str); 3] = [
-        ("text", "a fixed body, no database"),
-        ("item", "one row by primary key, as JSON"),
-        ("delay", "one statement that waits inside the database"),
-    ];
-
-    pub fn name(&self) -> &'static str {
-        match self {
-            Shape::Text { .. } => "text",
-            Shape::Item { .. } => "item",
-            Shape::Delay { .. } => "delay",
-        }
-    }
-
-    /// The statement a lane prepares for this shape, if it has one.
-    pub fn sql(&self) -> Option<&str> {
-        match self {
-            Shape::Text { .. } => None,
-            Shape::Item { sql, .. } | Shape::Delay { sql } => Some(sql),
-        }
-    }
-
-    pub fn media_type(&self) -> &'static str {
-        match self {
-            Shape::Text { .. } => TEXT,
-            Shape::Item { .. } | Shape::Delay { .. } => JSON,
-        }
-    }
-}
-
-impl Workload {
-    /// `count` requests drawn from the workload's distributions. The same seed gives the same requests.
-    pub fn draw(&self, count: usize, seed: u64) -> Vec<Request> {
-        match &self.shape {
-            Shape::Text { .. } | Shape::Delay { .. } => vec![self.request(None); count],
-            Shape::Item { id, .. } => {
-                let mut ids = id.sampler(seed);
-                (0..count).map(|_| self.request(Some(ids.draw()))).collect()
-            }
-        }
-    }
-
-    /// How many distinct requests the workload can make.
-    pub fn population(&self) -> usize {
-        match &self.shape {
-            Shape::Text { .. } | Shape::Delay { .. } => 1,
-            Shape::Item { id, .. } => id.population(),
-        }
-    }
-
-    fn request(&self, id: Option<i32>) -> Request {
-        let path = match id {
-            Some(id) => format!("/{}/{id}", self.name),
-            None => format!("/{}", self.name),
-        };
-        Request { path, id }
-    }
-}
+/// The media type of a page.
+pub const HTML: &str = "text/html; charset=utf-8";
+/// The media type of streamed rows, one JSON object a line.
+pub const NDJSON: &str = "application/x-ndjson";
+/// The media type of server-sent events.
+pub const EVENTS: &str = "text/event-stream";

@@ -1,19 +1,19 @@
 //! Opening the pool, and one statement a request on a connection of it.
 
-use std::error::Error as _;
-use std::io;
+use std::pin::pin;
+use std::time::Duration;
 
 use deadpool_postgres::{Manager, Object, Pool, PoolBuilder, PoolError, Runtime};
 use front::{
     CONNECT_TIMEOUT, Cause, Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile,
-    StatementId, no_answer,
+    RowSink, Session, StatementId, Work, no_answer,
 };
+use futures_util::TryStreamExt;
+use rust_postgres::{PostgresRow, address, bound, config, failure};
 use tokio::runtime::Handle;
-use tokio::time::timeout;
-use tokio_postgres::config::Host;
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Error, NoTls, Row};
-use workloads::{Delay, Item};
+use tokio::time::{sleep, timeout};
+use tokio_postgres::{NoTls, RowStream};
+use workloads::{FromRow, FromRows, Param};
 
 /// A pool of tokio-postgres clients, each with every statement in its cache.
 #[derive(Debug)]
@@ -27,37 +27,35 @@ impl Lane for Deadpool {
     const KIND: Kind = Kind::Nonblocking;
     const CRATES: &'static [&'static str] = &["deadpool", "deadpool-postgres", "tokio-postgres"];
 
-    async fn open(config: &Config, statements: &[String]) -> Result<Deadpool, OpenError> {
-        let postgres = postgres_config(config)?;
+    async fn open(flags: &Config, statements: &[String]) -> Result<Deadpool, OpenError> {
+        let postgres = config(flags, Deadpool::NAME)?;
         let address = address(&postgres);
-        let pool = builder(config, postgres).build();
-        let pool =
-            pool.map_err(|source| OpenError::connection(&address, 0, config.pool, source))?;
-        open_whole(&pool, config.pool, statements, &address).await?;
+        let pool = builder(flags, postgres).build();
+        let pool = pool.map_err(|source| OpenError::connection(&address, 0, flags.pool, source))?;
+        open_whole(&pool, flags.pool, statements, &address).await?;
         Ok(Deadpool {
             pool,
             statements: statements.to_vec(),
         })
     }
 
-    async fn item(
-        &self,
-        statement: StatementId,
-        id: i32,
-        laps: &mut Laps,
-    ) -> Result<Option<Item>, Failure> {
-        let row = self.query(statement, &[&id], laps).await?;
-        let item = row.map(|row| item(&row)).transpose().map_err(failure)?;
+    async fn run<W: Work>(&self, work: W, mut laps: Laps) -> Result<(W::Answer, Laps), Failure> {
+        let client = self.pool.get().await.map_err(pool_failure)?;
+        laps.connected();
+        let mut loan = Loan {
+            client: Some(client),
+            statements: &self.statements,
+            in_transaction: false,
+        };
+        let answer = work.run(&mut loan).await?;
+        loan.give_back();
         laps.decoded();
-        Ok(item)
+        Ok((answer, laps))
     }
 
-    async fn delay(&self, statement: StatementId, laps: &mut Laps) -> Result<Delay, Failure> {
-        let row = self.query(statement, &[], laps).await?;
-        let row = row.ok_or_else(|| Failure::Database("the statement gave no row".into()))?;
-        let waited_ms = row.try_get(0).map_err(failure)?;
-        laps.decoded();
-        Ok(Delay { waited_ms })
+    async fn wait(&self, duration: Duration) -> Result<(), Failure> {
+        sleep(duration).await;
+        Ok(())
     }
 
     fn pool_use(&self) -> PoolUse {
@@ -83,75 +81,130 @@ impl Lane for Deadpool {
     }
 }
 
-impl Deadpool {
-    async fn query(
-        &self,
-        statement: StatementId,
-        params: &[&(dyn ToSql + Sync)],
-        laps: &mut Laps,
-    ) -> Result<Option<Row>, Failure> {
-        let mut loan = Loan(None);
-        let client = loan.0.insert(self.pool.get().await.map_err(pool_failure)?);
-        laps.connected();
-        let statement = client
-            .prepare_cached(&self.statements[statement.index()])
-            .await
-            .map_err(failure)?;
-        let row = client.query_opt(&statement, params).await;
-        // The statement has ended, so the connection may go back at once.
-        loan.0 = None;
-        row.map_err(failure)
-    }
+/// A connection that a request holds.
+///
+/// If the request fails or is dropped, there may be a statement on it still. tokio-postgres goes on reading the answer in
+/// its own task, and the pool would lend the busy connection to the next request, whose statement would wait behind. A
+/// Sync, which is no statement and no transaction, is answered when the connection has become idle; a ROLLBACK, when its
+/// transaction is over as well. It goes back only then.
+struct Loan<'a> {
+    /// Empty once it has been given back.
+    client: Option<Object>,
+    statements: &'a [String],
+    in_transaction: bool,
 }
 
-/// A connection with a statement on it, perhaps.
-///
-/// If the request is dropped meanwhile, tokio-postgres goes on reading the answer in its own task, and the pool
-/// would lend the busy connection to the next request, whose statement would wait behind. A Sync, which is no
-/// statement and no transaction, is answered when the connection has become idle; it goes back only then.
-struct Loan(Option<Object>);
+impl Loan<'_> {
+    fn client(&self) -> Result<&Object, Failure> {
+        self.client.as_ref().ok_or(Failure::NoConnection)
+    }
 
-impl Drop for Loan {
-    fn drop(&mut self) {
-        let Some(client) = self.0.take() else { return };
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move { client.check_connection().await });
+    /// Every statement has ended, so it may go back at once.
+    fn give_back(&mut self) {
+        if !self.in_transaction {
+            self.client = None;
         }
     }
+
+    async fn rows(
+        &self,
+        statement: StatementId,
+        params: &[Param<'_>],
+    ) -> Result<RowStream, Failure> {
+        let client = self.client()?;
+        let sql = &self.statements[statement.index()];
+        let statement = client.prepare_cached(sql).await.map_err(failure)?;
+        client
+            .query_raw(&statement, bound(params))
+            .await
+            .map_err(failure)
+    }
+
+    async fn command(&self, sql: &str) -> Result<(), Failure> {
+        self.client()?.batch_execute(sql).await.map_err(failure)
+    }
 }
 
-fn postgres_config(config: &Config) -> Result<tokio_postgres::Config, OpenError> {
-    let parsed = config.database_url.parse::<tokio_postgres::Config>();
-    let mut postgres = parsed.map_err(|error| OpenError::Url(error.into()))?;
-    let limit = format!("-c statement_timeout={}", config.statement_timeout_ms());
-    let options = match postgres.get_options() {
-        Some(given) => format!("{given} {limit}"),
-        None => limit,
-    };
-    postgres
-        .options(options)
-        .application_name("lanebench-deadpool")
-        .connect_timeout(CONNECT_TIMEOUT);
-    Ok(postgres)
+impl Session for Loan<'_> {
+    async fn optional<T: FromRow>(
+        &mut self,
+        statement: StatementId,
+        params: &[Param<'_>],
+    ) -> Result<Option<T>, Failure> {
+        let mut rows = pin!(self.rows(statement, params).await?);
+        let Some(row) = rows.try_next().await.map_err(failure)? else {
+            return Ok(None);
+        };
+        if rows.try_next().await.map_err(failure)?.is_some() {
+            return Err(Failure::Database("the statement gave a second row".into()));
+        }
+        Ok(Some(T::from_row(&PostgresRow(&row))?))
+    }
+
+    async fn all<T: FromRows>(
+        &mut self,
+        statement: StatementId,
+        params: &[Param<'_>],
+    ) -> Result<T, Failure> {
+        let mut all = T::default();
+        let mut rows = pin!(self.rows(statement, params).await?);
+        while let Some(row) = rows.try_next().await.map_err(failure)? {
+            all.push(&PostgresRow(&row))?;
+        }
+        Ok(all)
+    }
+
+    async fn stream(
+        &mut self,
+        statement: StatementId,
+        params: &[Param<'_>],
+        sink: &mut impl RowSink,
+    ) -> Result<(), Failure> {
+        let mut rows = pin!(self.rows(statement, params).await?);
+        while let Some(row) = rows.try_next().await.map_err(failure)? {
+            sink.push(&PostgresRow(&row))?;
+            sink.ready().await?;
+        }
+        Ok(())
+    }
+
+    async fn transaction<W: Work>(&mut self, work: W) -> Result<W::Answer, Failure> {
+        self.in_transaction = true;
+        self.command("BEGIN").await?;
+        let done = work.run(self).await;
+        let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        self.command(end).await?;
+        self.in_transaction = false;
+        done
+    }
+
+    async fn wait(&mut self, duration: Duration) {
+        sleep(duration).await;
+    }
 }
 
-/// The host and port to name in errors. Never the URL itself: it may hold a password.
-fn address(postgres: &tokio_postgres::Config) -> String {
-    let host = match postgres.get_hosts().first() {
-        Some(Host::Tcp(name)) => name.clone(),
-        Some(Host::Unix(folder)) => folder.display().to_string(),
-        None => "localhost".to_owned(),
-    };
-    format!("{host}:{}", postgres.get_ports().first().unwrap_or(&5432))
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        let (Some(client), Ok(runtime)) = (self.client.take(), Handle::try_current()) else {
+            return;
+        };
+        let in_transaction = self.in_transaction;
+        runtime.spawn(async move {
+            match in_transaction {
+                true => client.batch_execute("ROLLBACK").await,
+                false => client.check_connection().await,
+            }
+        });
+    }
 }
 
-fn builder(config: &Config, postgres: tokio_postgres::Config) -> PoolBuilder {
-    let builder = Pool::builder(Manager::new(postgres, NoTls)).max_size(config.pool as usize);
-    match config.profile {
+fn builder(flags: &Config, postgres: tokio_postgres::Config) -> PoolBuilder {
+    let builder = Pool::builder(Manager::new(postgres, NoTls)).max_size(flags.pool as usize);
+    match flags.profile {
         // `Manager::new` recycles `Fast`, which is parity already.
         Profile::Parity => builder
             .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(config.queue_wait))
+            .wait_timeout(Some(flags.queue_wait))
             .create_timeout(Some(CONNECT_TIMEOUT)),
         Profile::Defaults => builder,
     }
@@ -190,17 +243,6 @@ fn pool_cause(error: PoolError) -> Cause {
     }
 }
 
-fn item(row: &Row) -> Result<Item, Error> {
-    Ok(Item {
-        id: row.try_get(0)?,
-        owner_id: row.try_get(1)?,
-        title: row.try_get(2)?,
-        description: row.try_get(3)?,
-        price_cents: row.try_get(4)?,
-        stock: row.try_get(5)?,
-    })
-}
-
 fn pool_failure(error: PoolError) -> Failure {
     match error {
         PoolError::Timeout(_) | PoolError::Closed => Failure::NoConnection,
@@ -208,20 +250,5 @@ fn pool_failure(error: PoolError) -> Failure {
         PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
             Failure::Database(error.into())
         }
-    }
-}
-
-fn failure(error: Error) -> Failure {
-    if let Some(code) = error.code().cloned() {
-        return Failure::from_sqlstate(code.code(), error);
-    }
-    let broken = error.is_closed()
-        || error
-            .source()
-            .is_some_and(|source| source.is::<io::Error>());
-    if broken {
-        Failure::ConnectionLost(error.into())
-    } else {
-        Failure::Database(error.into())
     }
 }

@@ -4,13 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::response::Response;
-use bytes::Bytes;
 use tokio::time::timeout;
 
 use crate::admission::Admission;
 use crate::log::Log;
 use crate::timings::Timings;
-use crate::{Config, Failure, Lane, Laps, Timing};
+use crate::{Config, Failure, Lane, Timing, Work};
 
 /// What a request may take beyond the two waits it is allowed: the time PostgreSQL needs to end a statement.
 const GRACE: Duration = Duration::from_secs(1);
@@ -21,6 +20,8 @@ pub(crate) struct App<L> {
     pub(crate) config: Config,
     pub(crate) admission: Admission,
     pub(crate) failures: Failures,
+    /// Transactions that were begun again, for the sake of another one.
+    pub(crate) retries: AtomicU64,
     pub(crate) timings: Timings,
     pub(crate) started: Instant,
     deadline: Duration,
@@ -43,6 +44,7 @@ impl<L: Lane> App<L> {
             lane,
             admission: Admission::new(config.pool, config.queue),
             failures: Failures::default(),
+            retries: AtomicU64::new(0),
             timings: Timings::new(config.timings == Timing::On),
             started: Instant::now(),
             deadline: config.queue_wait + config.statement_timeout + GRACE,
@@ -51,34 +53,50 @@ impl<L: Lane> App<L> {
         }
     }
 
-    /// A request's way to the database and back: a place while the lane answers `ask`, then the body, and the time of
+    /// A request's way to the database and back: a place while the lane does `work`, then the body, and the time of
     /// each stage. The lane has until the deadline, which is for a database that has gone silent; a slow statement is
     /// ended by PostgreSQL before it.
-    pub(crate) async fn ask_the_database<T>(
+    pub(crate) async fn ask_the_database<W: Work, T>(
         &self,
-        ask: impl AsyncFnOnce(&mut Laps) -> Result<T, Failure>,
-        encode: impl FnOnce(T) -> Result<Bytes, Failure>,
-    ) -> Result<Bytes, Failure> {
+        work: W,
+        encode: impl FnOnce(W::Answer) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let mut laps = self.timings.start();
         let place = self.admission.admit()?;
         laps.admitted();
-        let asked = timeout(self.deadline, ask(&mut laps)).await;
+        let asked = timeout(self.deadline, self.lane.run(work, laps)).await;
         drop(place);
-        let answer = asked.unwrap_or(Err(Failure::StatementTimeout))?;
+        let (answer, mut laps) = asked.unwrap_or(Err(Failure::StatementTimeout))?;
         laps.handed_over();
         let body = encode(answer)?;
         self.timings.record(laps);
         Ok(body)
     }
 
-    /// The answer to a failure, counted, and logged if the operator can do something about it.
+    /// The answer to a failure, which is noted.
     pub(crate) fn fail(&self, failure: Failure) -> Response {
-        let counter = match &failure {
+        self.note(&failure);
+        self.refuse(failure)
+    }
+
+    /// The answer to a failure that has been noted.
+    pub(crate) fn refuse(&self, failure: Failure) -> Response {
+        failure.into_response(self.config.queue_wait)
+    }
+
+    /// Counts a failure, and logs it if the operator can do something about it.
+    pub(crate) fn note(&self, failure: &Failure) {
+        let counter = match failure {
             // The client's own doing, or counted by the admission.
             Failure::BadId
+            | Failure::BadParameter(_)
+            | Failure::BadBody(_)
+            | Failure::TooLarge
             | Failure::NoRoute
-            | Failure::NotGet
+            | Failure::WrongMethod
             | Failure::Absent
+            | Failure::Exists
+            | Failure::ClientGone
             | Failure::QueueFull => None,
             Failure::NoConnection => Some(&self.failures.no_connection),
             Failure::ConnectionLost(_) => Some(&self.failures.connection_lost),
@@ -90,8 +108,7 @@ impl<L: Lane> App<L> {
             counter.fetch_add(1, Ordering::Relaxed);
         }
         if let Failure::ConnectionLost(_) | Failure::Database(_) = failure {
-            self.log.failure(&failure);
+            self.log.failure(failure);
         }
-        failure.into_response(self.config.queue_wait)
     }
 }

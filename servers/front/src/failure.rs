@@ -6,6 +6,8 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use workloads::{ColumnError, PROBLEM};
+
 use crate::lane::Cause;
 
 /// Why a request was not answered with what it asked for. A [`Cause`] is for the log alone: its text never
@@ -14,12 +16,24 @@ use crate::lane::Cause;
 pub enum Failure {
     #[error("the id must be a whole number from 1 to 2147483647")]
     BadId,
+    /// The text is ours: it names the parameter and what it may be.
+    #[error("{0}")]
+    BadParameter(String),
+    #[error("the body must be {0}")]
+    BadBody(&'static str),
+    #[error("the body is too large")]
+    TooLarge,
     #[error("no such route")]
     NoRoute,
-    #[error("this route answers GET only")]
-    NotGet,
+    #[error("this route does not answer this method")]
+    WrongMethod,
     #[error("no row has this id")]
     Absent,
+    #[error("it exists already")]
+    Exists,
+    /// Nobody is there to be answered.
+    #[error("the client has gone")]
+    ClientGone,
     #[error("another transaction was in the way")]
     Conflict(#[source] Cause),
     #[error("the queue is full")]
@@ -53,10 +67,14 @@ impl Failure {
 
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Failure::BadId => StatusCode::BAD_REQUEST,
+            Failure::BadId
+            | Failure::BadParameter(_)
+            | Failure::BadBody(_)
+            | Failure::ClientGone => StatusCode::BAD_REQUEST,
+            Failure::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Failure::NoRoute | Failure::Absent => StatusCode::NOT_FOUND,
-            Failure::NotGet => StatusCode::METHOD_NOT_ALLOWED,
-            Failure::Conflict(_) => StatusCode::CONFLICT,
+            Failure::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
+            Failure::Exists | Failure::Conflict(_) => StatusCode::CONFLICT,
             Failure::QueueFull | Failure::NoConnection | Failure::ConnectionLost(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
@@ -72,10 +90,7 @@ impl Failure {
         let problem = serde_json::json!({
             "type": "about:blank", "title": title, "status": status.as_u16(), "detail": self.to_string(),
         });
-        let json = [(
-            CONTENT_TYPE,
-            HeaderValue::from_static("application/problem+json"),
-        )];
+        let json = [(CONTENT_TYPE, HeaderValue::from_static(PROBLEM))];
         let mut response = (status, json, problem.to_string()).into_response();
         if status == StatusCode::SERVICE_UNAVAILABLE {
             let seconds = retry_after.as_millis().div_ceil(1000).max(1) as u64;
@@ -84,6 +99,12 @@ impl Failure {
                 .insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
+    }
+}
+
+impl From<ColumnError> for Failure {
+    fn from(error: ColumnError) -> Failure {
+        Failure::Database(error.into())
     }
 }
 

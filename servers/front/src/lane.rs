@@ -5,9 +5,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use serde::Serialize;
-use workloads::{Delay, Item};
 
-use crate::{Config, Failure, Laps, Profile};
+use crate::{Config, Failure, Laps, Profile, Work};
 
 /// How long a lane may take to open one connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -19,8 +18,8 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// A lane tells the [`Laps`] of each request two instants, in this order and on whatever thread they happen:
 /// [`connected`](Laps::connected) when the request holds its connection, before anything is sent on it, and
-/// [`decoded`](Laps::decoded) when the row has been made of the statement's answer. One that is left out makes its
-/// stage part of the next. A request that fails need not tell anything.
+/// [`decoded`](Laps::decoded) when its work is done. One that is left out makes its stage part of the next. A request that
+/// fails need not tell anything.
 pub trait Lane: Sized + Send + Sync + 'static {
     const NAME: &'static str;
     const KIND: Kind;
@@ -38,20 +37,21 @@ pub trait Lane: Sized + Send + Sync + 'static {
         statements: &[String],
     ) -> impl Future<Output = Result<Self, OpenError>> + Send;
 
-    /// The row with this id, if there is one.
-    fn item(
+    /// Takes a connection from the pool, does `work` on it, and gives it back.
+    ///
+    /// # Errors
+    /// There was no connection in time, or the work failed.
+    fn run<W: Work>(
         &self,
-        statement: StatementId,
-        id: i32,
-        laps: &mut Laps,
-    ) -> impl Future<Output = Result<Option<Item>, Failure>> + Send;
+        work: W,
+        laps: Laps,
+    ) -> impl Future<Output = Result<(W::Answer, Laps), Failure>> + Send;
 
-    /// The one row of a statement without parameters.
-    fn delay(
-        &self,
-        statement: StatementId,
-        laps: &mut Laps,
-    ) -> impl Future<Output = Result<Delay, Failure>> + Send;
+    /// Waits as this lane's programs do, without a connection: in a blocking lane, on one of its threads.
+    ///
+    /// # Errors
+    /// No thread became free in time.
+    fn wait(&self, duration: Duration) -> impl Future<Output = Result<(), Failure>> + Send;
 
     fn pool_use(&self) -> PoolUse;
 

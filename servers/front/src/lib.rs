@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `admission` | the request has a place; it is shed if there is none, so that nothing waits here |
 //! | `connection` | it holds a connection, and in a blocking lane a thread |
-//! | `database` | the statement's answer is decoded |
+//! | `database` | the answer of the last statement is decoded |
 //! | `handover` | the handler goes on: the way back from a blocking lane's thread, about nothing in a nonblocking one |
 //! | `encoding` | the body is ready |
 //!
@@ -35,10 +35,14 @@ mod lane;
 mod log;
 mod observe;
 mod open_files;
+mod parameters;
 mod routes;
 mod server;
+mod session;
 mod signals;
+mod streamed;
 mod timings;
+mod work;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -52,6 +56,7 @@ pub use config::{Config, Profile, Timing};
 pub use failure::Failure;
 pub use lane::{CONNECT_TIMEOUT, Cause, Kind, Lane, OpenError, PoolUse, StatementId, no_answer};
 pub use server::{StartError, run};
+pub use session::{RowSink, Session, Work};
 pub use timings::Laps;
 
 /// How long the runtime may take to stop once the server has: what is left by then is cut off.

@@ -120,6 +120,8 @@ struct Usage {
     admitted: u64,
     shed: u64,
     failed: Failed,
+    /// Transactions begun again after a deadlock or a serialization failure.
+    retries: u64,
     /// None with `--timings off`.
     timings: Option<Report>,
 }
@@ -168,6 +170,7 @@ pub(crate) async fn usage<L: Lane>(State(app): State<Arc<App<L>>>) -> Response {
         admitted: app.admission.admitted(),
         shed: app.admission.shed(),
         failed: failed(&app.failures),
+        retries: app.retries.load(Ordering::Relaxed),
         timings: app.timings.read(),
     })
 }

@@ -1,51 +1,94 @@
 //! A connection with its statements, and the manager that makes them for r2d2. All of it blocks: a
 //! `postgres::Client` runs a small runtime of its own, and panics when used or dropped on an async thread.
 
-use std::error::Error as _;
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
-use front::{CONNECT_TIMEOUT, Config, Failure, OpenError, StatementId};
-use postgres::config::Host;
+use front::{Config, Failure, OpenError, RowSink, Session, StatementId, Work};
+use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::ToSql;
-use postgres::{Client, Error, NoTls, Row, Statement};
+use postgres::{Client, Error, NoTls, Statement};
 use r2d2::{HandleError, ManageConnection};
 use r2d2_postgres::PostgresConnectionManager;
-use workloads::{Delay, Item};
+use rust_postgres::{Bound, PostgresRow, address, bound, config, failure};
+use workloads::{FromRow, FromRows, Param};
 
 /// A client, and every statement prepared on it.
 pub(crate) struct Connection {
     client: Client,
     statements: Vec<Statement>,
+    /// Its transaction could not be ended: it is not to be lent again.
+    in_transaction: bool,
 }
 
 impl Connection {
-    pub(crate) fn item(
+    fn command(&mut self, sql: &str) -> Result<(), Failure> {
+        self.client.batch_execute(sql).map_err(failure)
+    }
+}
+
+/// Every call blocks until its answer is there.
+impl Session for Connection {
+    async fn optional<T: FromRow>(
         &mut self,
         statement: StatementId,
-        id: i32,
-    ) -> Result<Option<Item>, Failure> {
-        let row = self.query(statement, &[&id])?;
-        row.map(|row| item(&row)).transpose().map_err(failure)
+        params: &[Param<'_>],
+    ) -> Result<Option<T>, Failure> {
+        let statement = &self.statements[statement.index()];
+        let bound: Vec<_> = bound(params).collect();
+        let row = self.client.query_opt(statement, &references(&bound));
+        let row = row.map_err(failure)?;
+        Ok(row.map(|row| T::from_row(&PostgresRow(&row))).transpose()?)
     }
 
-    pub(crate) fn delay(&mut self, statement: StatementId) -> Result<Delay, Failure> {
-        let row = self.query(statement, &[])?;
-        let row = row.ok_or_else(|| Failure::Database("the statement gave no row".into()))?;
-        Ok(Delay {
-            waited_ms: row.try_get(0).map_err(failure)?,
-        })
-    }
-
-    fn query(
+    async fn all<T: FromRows>(
         &mut self,
         statement: StatementId,
-        params: &[&(dyn ToSql + Sync)],
-    ) -> Result<Option<Row>, Failure> {
-        self.client
-            .query_opt(&self.statements[statement.index()], params)
-            .map_err(failure)
+        params: &[Param<'_>],
+    ) -> Result<T, Failure> {
+        let statement = &self.statements[statement.index()];
+        let bound: Vec<_> = bound(params).collect();
+        let rows = self.client.query(statement, &references(&bound));
+        let mut all = T::default();
+        for row in rows.map_err(failure)? {
+            all.push(&PostgresRow(&row))?;
+        }
+        Ok(all)
     }
+
+    async fn stream(
+        &mut self,
+        statement: StatementId,
+        params: &[Param<'_>],
+        sink: &mut impl RowSink,
+    ) -> Result<(), Failure> {
+        let statement = &self.statements[statement.index()];
+        let rows = self.client.query_raw(statement, bound(params));
+        let mut rows = rows.map_err(failure)?;
+        while let Some(row) = rows.next().map_err(failure)? {
+            sink.push(&PostgresRow(&row))?;
+            sink.ready().await?;
+        }
+        Ok(())
+    }
+
+    async fn transaction<W: Work>(&mut self, work: W) -> Result<W::Answer, Failure> {
+        self.in_transaction = true;
+        self.command("BEGIN")?;
+        let done = work.run(self).await;
+        self.command(if done.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        self.in_transaction = false;
+        done
+    }
+
+    async fn wait(&mut self, duration: Duration) {
+        thread::sleep(duration);
+    }
+}
+
+fn references<'a>(bound: &'a [Bound<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    bound.iter().map(|bound| bound as _).collect()
 }
 
 /// r2d2's own manager for `postgres`, with statements prepared as part of connecting.
@@ -58,21 +101,15 @@ pub(crate) struct Manager {
 }
 
 impl Manager {
-    pub(crate) fn new(config: &Config, statements: &[String]) -> Result<Manager, OpenError> {
-        let parsed = config.database_url.parse::<postgres::Config>();
-        let mut postgres = parsed.map_err(|error| OpenError::Url(error.into()))?;
-        let limit = format!("-c statement_timeout={}", config.statement_timeout_ms());
-        let options = match postgres.get_options() {
-            Some(given) => format!("{given} {limit}"),
-            None => limit,
-        };
-        postgres
-            .options(&options)
-            .application_name("lanebench-r2d2")
-            .connect_timeout(CONNECT_TIMEOUT);
-        let address = address(&postgres);
+    pub(crate) fn new(
+        flags: &Config,
+        lane: &str,
+        statements: &[String],
+    ) -> Result<Manager, OpenError> {
+        let config = config(flags, lane)?;
+        let address = address(&config);
         Ok(Manager {
-            clients: PostgresConnectionManager::new(postgres, NoTls),
+            clients: PostgresConnectionManager::new(config.into(), NoTls),
             statements: statements.to_vec(),
             address,
         })
@@ -105,7 +142,11 @@ impl ManageConnection for Manager {
             .iter()
             .map(&mut prepare)
             .collect::<Result<_, _>>()?;
-        Ok(Connection { client, statements })
+        Ok(Connection {
+            client,
+            statements,
+            in_transaction: false,
+        })
     }
 
     fn is_valid(&self, connection: &mut Connection) -> Result<(), OpenError> {
@@ -115,7 +156,7 @@ impl ManageConnection for Manager {
     }
 
     fn has_broken(&self, connection: &mut Connection) -> bool {
-        self.clients.has_broken(&mut connection.client)
+        connection.in_transaction || self.clients.has_broken(&mut connection.client)
     }
 }
 
@@ -136,40 +177,5 @@ impl Refusals {
 impl HandleError<OpenError> for Refusals {
     fn handle_error(&self, error: OpenError) {
         *self.last() = Some(error);
-    }
-}
-
-fn address(postgres: &postgres::Config) -> String {
-    let host = match postgres.get_hosts().first() {
-        Some(Host::Tcp(name)) => name.clone(),
-        Some(Host::Unix(folder)) => folder.display().to_string(),
-        None => "localhost".to_owned(),
-    };
-    format!("{host}:{}", postgres.get_ports().first().unwrap_or(&5432))
-}
-
-fn item(row: &Row) -> Result<Item, Error> {
-    Ok(Item {
-        id: row.try_get(0)?,
-        owner_id: row.try_get(1)?,
-        title: row.try_get(2)?,
-        description: row.try_get(3)?,
-        price_cents: row.try_get(4)?,
-        stock: row.try_get(5)?,
-    })
-}
-
-fn failure(error: Error) -> Failure {
-    if let Some(code) = error.code().cloned() {
-        return Failure::from_sqlstate(code.code(), error);
-    }
-    let broken = error.is_closed()
-        || error
-            .source()
-            .is_some_and(|source| source.is::<io::Error>());
-    if broken {
-        Failure::ConnectionLost(error.into())
-    } else {
-        Failure::Database(error.into())
     }
 }

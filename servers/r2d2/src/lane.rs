@@ -6,16 +6,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use front::{
-    CONNECT_TIMEOUT, Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile, StatementId,
+    CONNECT_TIMEOUT, Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile, Work,
     no_answer,
 };
+use pollster::block_on;
 use r2d2::{Builder, Pool, PooledConnection};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use workloads::{Delay, Item};
 
-use crate::connection::{Connection, Manager, Refusals};
+use crate::connection::{Manager, Refusals};
 
 /// How often opening the pool looks whether a connection was refused.
 const REFUSAL_CHECK: Duration = Duration::from_millis(50);
@@ -37,7 +37,7 @@ impl Lane for R2d2 {
         &["postgres", "r2d2", "r2d2_postgres", "tokio-postgres"];
 
     async fn open(config: &Config, statements: &[String]) -> Result<R2d2, OpenError> {
-        let manager = Manager::new(config, statements)?;
+        let manager = Manager::new(config, R2d2::NAME, statements)?;
         let (address, builder, size) = (manager.address.clone(), builder(config), config.pool);
         let opening = spawn_blocking(move || open_whole(builder, manager, size)).await;
         let pool = opening
@@ -50,19 +50,32 @@ impl Lane for R2d2 {
         })
     }
 
-    async fn item(
-        &self,
-        statement: StatementId,
-        id: i32,
-        laps: &mut Laps,
-    ) -> Result<Option<Item>, Failure> {
-        self.on_a_thread(laps, move |connection| connection.item(statement, id))
-            .await
+    /// The work goes to a thread with its permit. If the request is dropped meanwhile, it goes on to its end and only
+    /// then gives back first the connection, then the permit.
+    async fn run<W: Work>(&self, work: W, mut laps: Laps) -> Result<(W::Answer, Laps), Failure> {
+        let deadline = Instant::now() + self.queue_wait;
+        let permit = self.permit().await?;
+        let pool = self.pool.clone().ok_or(Failure::NoConnection)?;
+        on_a_thread(move || {
+            let _permit = permit;
+            let wait = deadline.saturating_duration_since(Instant::now());
+            let mut connection = pool.get_timeout(wait).map_err(|_| Failure::NoConnection)?;
+            laps.connected();
+            let answer = block_on(work.run(&mut *connection))?;
+            laps.decoded();
+            Ok((answer, laps))
+        })
+        .await
     }
 
-    async fn delay(&self, statement: StatementId, laps: &mut Laps) -> Result<Delay, Failure> {
-        self.on_a_thread(laps, move |connection| connection.delay(statement))
-            .await
+    async fn wait(&self, duration: Duration) -> Result<(), Failure> {
+        let permit = self.permit().await?;
+        on_a_thread(move || {
+            let _permit = permit;
+            thread::sleep(duration);
+            Ok(())
+        })
+        .await
     }
 
     fn pool_use(&self) -> PoolUse {
@@ -94,38 +107,21 @@ impl Lane for R2d2 {
 }
 
 impl R2d2 {
-    /// Runs one job on a blocking thread with a connection, both bounded, and waited for no longer than
-    /// `queue_wait` together.
-    ///
-    /// The job owns its permit. If the request is dropped meanwhile, the job goes on to the end of its statement
-    /// and only then gives back first the connection, then the permit.
-    async fn on_a_thread<T: Send + 'static>(
-        &self,
-        laps: &mut Laps,
-        job: impl FnOnce(&mut Connection) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, Failure> {
-        let deadline = Instant::now() + self.queue_wait;
+    /// One of the threads, to be waited for no longer than `queue_wait`.
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, Failure> {
         let permit = timeout(self.queue_wait, Arc::clone(&self.permits).acquire_owned()).await;
-        let Ok(Ok(permit)) = permit else {
-            return Err(Failure::NoConnection);
-        };
-        let pool = self.pool.clone().ok_or(Failure::NoConnection)?;
-        let mut told = *laps;
-        let done = spawn_blocking(move || {
-            let _permit = permit;
-            let wait = deadline.saturating_duration_since(Instant::now());
-            let mut connection = pool.get_timeout(wait).map_err(|_| Failure::NoConnection)?;
-            told.connected();
-            let answer = job(&mut connection)?;
-            told.decoded();
-            Ok((answer, told))
-        });
-        let (answer, told) = done
-            .await
-            .unwrap_or_else(|error| Err(Failure::Database(error.into())))?;
-        *laps = told;
-        Ok(answer)
+        match permit {
+            Ok(Ok(permit)) => Ok(permit),
+            Ok(Err(_)) | Err(_) => Err(Failure::NoConnection),
+        }
     }
+}
+
+async fn on_a_thread<T: Send + 'static>(
+    job: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = spawn_blocking(job).await;
+    done.unwrap_or_else(|error| Err(Failure::Database(error.into())))
 }
 
 /// A `postgres::Client` panics when dropped on an async thread, and the last request may well end on one.

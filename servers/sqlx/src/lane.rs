@@ -1,15 +1,21 @@
 //! Opening the pool, and one statement a request on a connection of it.
 
+use std::time::Duration;
+
 use front::{
     CONNECT_TIMEOUT, Cause, Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile,
-    StatementId, no_answer,
+    RowSink, Session, StatementId, Work, no_answer,
 };
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgRow};
+use futures_util::TryStreamExt;
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgPoolOptions};
+use sqlx::query::Query;
 use sqlx::{
-    AssertSqlSafe, Connection, Error, Executor, PgConnection, PgPool, Row, SqlSafeStr, SqlStr,
+    AssertSqlSafe, Connection, Error, Executor, PgConnection, PgPool, Postgres, SqlSafeStr, SqlStr,
 };
-use tokio::time::timeout;
-use workloads::{Delay, Item};
+use tokio::time::{sleep, timeout};
+use workloads::{FromRow, FromRows, Param};
+
+use crate::row::{SqlxRow, arguments};
 
 /// sqlx's pool, each of its connections with every statement in its cache.
 ///
@@ -43,34 +49,22 @@ impl Lane for Sqlx {
         Ok(Sqlx { pool, statements })
     }
 
-    async fn item(
-        &self,
-        statement: StatementId,
-        id: i32,
-        laps: &mut Laps,
-    ) -> Result<Option<Item>, Failure> {
+    async fn run<W: Work>(&self, work: W, mut laps: Laps) -> Result<(W::Answer, Laps), Failure> {
         let mut connection = self.pool.acquire().await.map_err(failure)?;
         laps.connected();
-        let query = sqlx::query(self.sql(statement)).bind(id);
-        let row = query.fetch_optional(&mut *connection).await;
-        // As the pool itself would: the connection goes back before its row is decoded.
+        let mut loan = Loan {
+            connection: &mut connection,
+            statements: &self.statements,
+        };
+        let answer = work.run(&mut loan).await?;
         drop(connection);
-        let row = row.map_err(failure)?;
-        let item = row.map(|row| item(&row)).transpose().map_err(failure)?;
         laps.decoded();
-        Ok(item)
+        Ok((answer, laps))
     }
 
-    async fn delay(&self, statement: StatementId, laps: &mut Laps) -> Result<Delay, Failure> {
-        let mut connection = self.pool.acquire().await.map_err(failure)?;
-        laps.connected();
-        let query = sqlx::query(self.sql(statement));
-        let row = query.fetch_one(&mut *connection).await;
-        drop(connection);
-        let row = row.map_err(failure)?;
-        let waited_ms = row.try_get(0).map_err(failure)?;
-        laps.decoded();
-        Ok(Delay { waited_ms })
+    async fn wait(&self, duration: Duration) -> Result<(), Failure> {
+        sleep(duration).await;
+        Ok(())
     }
 
     fn pool_use(&self) -> PoolUse {
@@ -102,10 +96,83 @@ impl Lane for Sqlx {
     }
 }
 
-impl Sqlx {
-    /// A second handle to the text, not a copy of it.
-    fn sql(&self, statement: StatementId) -> SqlStr {
-        self.statements[statement.index()].clone()
+/// A connection that a request holds.
+struct Loan<'a> {
+    connection: &'a mut PgConnection,
+    statements: &'a [SqlStr],
+}
+
+impl Loan<'_> {
+    fn query(
+        &self,
+        statement: StatementId,
+        params: &[Param<'_>],
+    ) -> Result<Query<'static, Postgres, PgArguments>, Failure> {
+        // A second handle to the text, not a copy of it.
+        let sql = self.statements[statement.index()].clone();
+        Ok(sqlx::query_with(sql, arguments(params)?))
+    }
+}
+
+impl Session for Loan<'_> {
+    async fn optional<T: FromRow>(
+        &mut self,
+        statement: StatementId,
+        params: &[Param<'_>],
+    ) -> Result<Option<T>, Failure> {
+        let query = self.query(statement, params)?;
+        let row = query.fetch_optional(&mut *self.connection).await;
+        let row = row.map_err(failure)?;
+        Ok(row.map(|row| T::from_row(&SqlxRow(&row))).transpose()?)
+    }
+
+    async fn all<T: FromRows>(
+        &mut self,
+        statement: StatementId,
+        params: &[Param<'_>],
+    ) -> Result<T, Failure> {
+        let query = self.query(statement, params)?;
+        let rows = query.fetch_all(&mut *self.connection).await;
+        let mut all = T::default();
+        for row in rows.map_err(failure)? {
+            all.push(&SqlxRow(&row))?;
+        }
+        Ok(all)
+    }
+
+    async fn stream(
+        &mut self,
+        statement: StatementId,
+        params: &[Param<'_>],
+        sink: &mut impl RowSink,
+    ) -> Result<(), Failure> {
+        let query = self.query(statement, params)?;
+        let mut rows = query.fetch(&mut *self.connection);
+        while let Some(row) = rows.try_next().await.map_err(failure)? {
+            sink.push(&SqlxRow(&row))?;
+            sink.ready().await?;
+        }
+        Ok(())
+    }
+
+    /// When it is dropped halfway, sqlx queues a ROLLBACK, which goes out before the connection is lent again.
+    async fn transaction<W: Work>(&mut self, work: W) -> Result<W::Answer, Failure> {
+        let mut transaction = self.connection.begin().await.map_err(failure)?;
+        let mut inner = Loan {
+            connection: &mut transaction,
+            statements: self.statements,
+        };
+        let done = work.run(&mut inner).await;
+        let ended = match &done {
+            Ok(_) => transaction.commit().await,
+            Err(_) => transaction.rollback().await,
+        };
+        ended.map_err(failure)?;
+        done
+    }
+
+    async fn wait(&mut self, duration: Duration) {
+        sleep(duration).await;
     }
 }
 
@@ -180,17 +247,6 @@ async fn open_whole(
         connections.push(connection);
     }
     Ok(())
-}
-
-fn item(row: &PgRow) -> Result<Item, Error> {
-    Ok(Item {
-        id: row.try_get(0)?,
-        owner_id: row.try_get(1)?,
-        title: row.try_get(2)?,
-        description: row.try_get(3)?,
-        price_cents: row.try_get(4)?,
-        stock: row.try_get(5)?,
-    })
 }
 
 fn failure(error: Error) -> Failure {
