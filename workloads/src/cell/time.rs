@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn years_before_the_first_are_bc() {
-        assert_eq!(text(|out| date(-730_120, out)), "0001-01-01");
-        assert_eq!(text(|out| date(-730_121, out)), "0001-12-31 BC");
+        assert_eq!(text(|out| date(-730_119, out)), "0001-01-01");
+        assert_eq!(text(|out| date(-730_120, out)), "0001-12-31 BC");
     }
 
     #[test]
