@@ -1,0 +1,222 @@
+//! HTTP for blocking handlers: at most `threads` connections are served at a time, each by a thread of its own, on
+//! which the handlers may block. One more thread accepts.
+//!
+//! A connection keeps its thread from request to request. While others wait for a thread, every answer ends its
+//! connection (`connection: close`), and a connection that has been silent for [`GIVE_WAY`] goes back to the door, the
+//! longest silent first and no more of them than there are others waiting; so everybody gets a turn. It is not closed
+//! for that: the client may be sending its next request right now, and would lose it.
+
+mod bell;
+mod connection;
+mod door;
+mod turns;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::header::{CONNECTION, HeaderValue};
+use axum::response::Response;
+use hyper::body::Incoming;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tower_service::Service;
+
+use connection::Connection;
+use door::Door;
+use turns::{Seat, Turns};
+
+/// How long a kept connection may be silent while others wait for its thread: longer than a client takes that has
+/// its next request at hand.
+const GIVE_WAY: Duration = Duration::from_millis(2);
+
+/// What the server puts up with.
+#[derive(Debug, Clone)]
+pub(crate) struct Limits {
+    /// Connections served at a time, at least 1.
+    pub(crate) threads: usize,
+    /// Connections that may wait for a thread with a request; the next one is refused.
+    pub(crate) queue: usize,
+    /// The longest a kept connection may be silent when nobody waits.
+    pub(crate) idle: Duration,
+    /// The longest a request's head, and then its body, may take to arrive.
+    pub(crate) request: Duration,
+    /// The longest a client may not take anything of an answer.
+    pub(crate) answer_stall: Duration,
+    /// The longest that requests in flight are waited for after the shutdown.
+    pub(crate) drain: Duration,
+}
+
+/// Serves `router` until `shutdown` completes and what was in flight has been answered, or `limits.drain` is over:
+/// a handler that blocks beyond it keeps its thread until the process ends. `refusal` makes the answer to a
+/// connection that finds the queue full.
+///
+/// Everything but this future runs on threads of its own. They belong to the tokio runtime this is called in as far
+/// as timers are concerned: a handler may use them.
+///
+/// # Errors
+/// The threads cannot be started, or the listener broke.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    refusal: impl Fn() -> Response + Send + 'static,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let turns = Arc::new(Turns::new(limits.threads, limits.queue)?);
+    let stop = Stop(Arc::clone(&turns));
+    let crew = hire(&router, &turns, &limits)?;
+    let (tell, mut told) = oneshot::channel();
+    let stopped = stop.clone();
+    thread::Builder::new()
+        .name("http-accept".to_owned())
+        .spawn(move || {
+            let drain = limits.drain;
+            let kept = Door::new(listener, Arc::clone(&turns), limits, refusal).keep();
+            drop(stopped);
+            if turns.wait_for_the_end(drain) {
+                for worker in crew {
+                    let _ = worker.join();
+                }
+            }
+            let _ = tell.send(kept);
+        })?;
+    let ended = tokio::select! {
+        ended = &mut told => ended,
+        () = shutdown => {
+            drop(stop);
+            told.await
+        }
+    };
+    ended.unwrap_or_else(|_| {
+        Err(io::Error::other(
+            "the thread that accepts connections has died",
+        ))
+    })
+}
+
+/// Ends the server when it is dropped, by whom and why ever.
+#[derive(Clone)]
+struct Stop(Arc<Turns>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.begin_to_end();
+    }
+}
+
+/// Starts the threads, or none.
+fn hire(
+    router: &Router,
+    turns: &Arc<Turns>,
+    limits: &Limits,
+) -> io::Result<Vec<thread::JoinHandle<()>>> {
+    let crew: io::Result<Vec<_>> = (0..limits.threads)
+        .map(|number| {
+            let worker = Worker {
+                turns: Arc::clone(turns),
+                router: router.clone(),
+                limits: limits.clone(),
+            };
+            let runtime = Handle::try_current().ok();
+            thread::Builder::new()
+                .name(format!("http-{number}"))
+                .spawn(move || {
+                    let _timers = runtime.as_ref().map(Handle::enter);
+                    worker.work(number);
+                })
+        })
+        .collect();
+    if crew.is_err() {
+        turns.begin_to_end();
+    }
+    crew
+}
+
+/// One of the threads.
+struct Worker {
+    turns: Arc<Turns>,
+    router: Router,
+    limits: Limits,
+}
+
+impl Worker {
+    fn work(self, number: usize) {
+        let Some(seat) = self.turns.seat(number) else {
+            return;
+        };
+        while let Some(mut stream) = self.turns.take() {
+            // To the next one directly if that is whom this one gives way to.
+            loop {
+                let connection = Connection::new(stream, &self.limits, self.respond());
+                // A handler that panics costs its connection; the thread has others to serve.
+                let turn = catch_unwind(AssertUnwindSafe(|| self.serve(connection, seat)));
+                match turn {
+                    Ok(Some(next)) => stream = next,
+                    Ok(None) | Err(_) => break,
+                }
+            }
+            self.turns.free();
+        }
+    }
+
+    /// Serves a connection to its end. Gives the next one if this one had to give way to it.
+    fn serve(&self, mut connection: Connection, seat: &Seat) -> Option<TcpStream> {
+        let waker = seat.bell.waker();
+        seat.take();
+        loop {
+            seat.bell.hush();
+            if connection.advance(&waker) {
+                return None;
+            }
+            if let Some(since) = connection.idle_since() {
+                let asked = seat.idle(self.turns.microseconds(since));
+                let ending = self.turns.is_ending();
+                if (asked || ending) && !connection.has_something_to_read() {
+                    if ending {
+                        return None;
+                    }
+                    if let Some(next) = self.turns.claim() {
+                        seat.busy();
+                        if let Some(stream) = connection.into_stream() {
+                            self.turns.send_back(stream, since);
+                        }
+                        return Some(next);
+                    }
+                }
+            }
+            let in_time = connection.wait(&seat.bell);
+            seat.busy();
+            if !in_time {
+                return None;
+            }
+        }
+    }
+
+    /// The router, and the end of the connection after an answer while others wait for the thread.
+    fn respond(&self) -> impl Fn(hyper::Request<Incoming>) -> connection::Answering + 'static {
+        let router = self.router.clone();
+        let turns = Arc::clone(&self.turns);
+        move |request| {
+            let answer = router.clone().call(request);
+            let turns = Arc::clone(&turns);
+            Box::pin(async move {
+                let mut response = answer.await.unwrap_or_else(|never| match never {});
+                if turns.is_pressed() || turns.is_ending() {
+                    let close = HeaderValue::from_static("close");
+                    response.headers_mut().insert(CONNECTION, close);
+                }
+                response
+            })
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Who gets a thread, and when.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use axum::http::header::RETRY_AFTER;
+
+use super::{Server, limits};
+
+#[test]
+fn a_connection_is_kept_when_nobody_waits() {
+    let server = Server::start(limits(1, 8));
+    let mut client = server.client();
+    for _ in 0..50 {
+        let answer = client.get("/hello");
+        assert_eq!((answer.status, answer.body.as_str()), (200, "hello"));
+        assert!(!answer.closes());
+    }
+}
+
+#[test]
+fn three_threads_serve_three_side_by_side_while_the_fourth_waits() {
+    let server = Server::start(limits(3, 8));
+    let mut clients: Vec<_> = (0..4).map(|_| server.client()).collect();
+    for client in &mut clients {
+        client.ask("/gate");
+    }
+    server.gate.await_inside(3);
+    thread::sleep(Duration::from_millis(50));
+    server.gate.open();
+    for client in &mut clients {
+        assert_eq!(client.receive().body, "passed");
+    }
+    assert_eq!(server.gate.most_inside.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn one_thread_serves_sixteen_clients_in_turn_and_loses_no_request() {
+    let server = Server::start(limits(1, 64));
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                let mut client = server.client();
+                for _ in 0..50 {
+                    let answer = client.get("/hello");
+                    assert_eq!(answer.status, 200);
+                    if answer.closes() {
+                        assert!(client.is_closed());
+                        client = server.client();
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn an_answer_ends_its_connection_while_somebody_waits() {
+    let server = Server::start(limits(1, 8));
+    let mut first = server.client();
+    first.ask("/gate");
+    server.gate.await_inside(1);
+    let mut second = server.client();
+    second.ask("/hello");
+    thread::sleep(Duration::from_millis(50));
+    server.gate.open();
+    let answer = first.receive();
+    assert_eq!((answer.status, answer.closes()), (200, true));
+    assert!(first.is_closed());
+    assert!(!second.receive().closes(), "closed for nobody");
+}
+
+#[test]
+fn a_silent_connection_gives_way_to_one_that_waits_with_a_request() {
+    let server = Server::start(limits(2, 8));
+    let mut older = server.client();
+    assert_eq!(older.get("/hello").status, 200);
+    let mut younger = server.client();
+    assert_eq!(younger.get("/hello").status, 200);
+    let begun = Instant::now();
+    assert_eq!(server.client().get("/hello").status, 200);
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    for client in [&mut older, &mut younger] {
+        assert_eq!(client.get("/hello").status, 200, "a request was lost");
+    }
+}
+
+#[test]
+fn a_connection_without_a_request_waits_for_nothing() {
+    let server = Server::start(limits(1, 1));
+    let mut served = server.client();
+    assert_eq!(served.get("/hello").status, 200);
+    let mut silent: Vec<_> = (0..20).map(|_| server.client()).collect();
+    thread::sleep(Duration::from_millis(50));
+    assert!(!served.get("/hello").closes());
+    for client in &mut silent {
+        assert_eq!(client.get("/hello").status, 200);
+    }
+}
+
+#[test]
+fn a_full_queue_refuses_with_its_answer() {
+    let server = Server::start(limits(1, 2));
+    let mut busy = server.client();
+    busy.ask("/gate");
+    server.gate.await_inside(1);
+    let mut waiting: Vec<_> = (0..2).map(|_| server.client()).collect();
+    for client in &mut waiting {
+        client.ask("/hello");
+        thread::sleep(Duration::from_millis(20));
+    }
+    for _ in 0..5 {
+        let mut refused = server.client();
+        let answer = refused.get("/hello");
+        assert_eq!((answer.status, answer.body.as_str()), (503, "full"));
+        assert_eq!(answer.header(RETRY_AFTER), Some("1"));
+        assert!(answer.closes() && refused.is_closed());
+    }
+    server.gate.open();
+    for client in &mut waiting {
+        assert_eq!(client.receive().status, 200);
+    }
+}
+
+#[test]
+fn with_no_queue_a_request_that_finds_no_thread_is_refused() {
+    let server = Server::start(limits(1, 0));
+    let mut busy = server.client();
+    busy.ask("/gate");
+    server.gate.await_inside(1);
+    assert_eq!(server.client().get("/hello").status, 503);
+}
+
+#[test]
+fn clients_that_pause_share_too_few_threads_and_lose_no_request() {
+    let server = Server::start(limits(2, 64));
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let server = &server;
+            scope.spawn(move || {
+                let mut client = server.client();
+                for request in 0..40 {
+                    let answer = client.get("/hello");
+                    assert_eq!(answer.status, 200);
+                    if answer.closes() {
+                        client = server.client();
+                    }
+                    // About as long as a silent connection is left alone.
+                    thread::sleep(Duration::from_millis((number + request) % 5));
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,244 @@
+//! Who is served next: the connections that wait for a thread, and the threads.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::GIVE_WAY;
+use super::bell::Bell;
+
+#[derive(Debug)]
+pub(super) struct Turns {
+    line: Mutex<Line>,
+    /// The line has changed: a connection for a free thread, the end, a thread gone.
+    changed: Condvar,
+    /// Somebody waits who is not about to be served: [`Line::unserved`] is not 0.
+    pressed: AtomicBool,
+    ending: AtomicBool,
+    seats: Vec<Seat>,
+    /// Wakes the thread that accepts.
+    pub(super) door: Arc<Bell>,
+    queue: usize,
+    opened: Instant,
+}
+
+#[derive(Debug)]
+struct Line {
+    waiting: VecDeque<TcpStream>,
+    /// Connections on their way back to the door, and since when they have been silent.
+    sent_back: Vec<(TcpStream, Instant)>,
+    /// Threads with nothing to do. Some may have been told and not be awake yet.
+    free: usize,
+    /// Threads that have not ended.
+    working: usize,
+}
+
+impl Line {
+    fn unserved(&self) -> usize {
+        self.waiting.len().saturating_sub(self.free)
+    }
+}
+
+/// A thread's place: how to wake it, and since when its connection has been silent.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) bell: Arc<Bell>,
+    /// Microseconds since the server opened, plus one; 0 while it is busy.
+    idle_since: AtomicU64,
+    /// Whether it is to give way to somebody who waits.
+    asked: AtomicBool,
+}
+
+impl Seat {
+    fn new() -> io::Result<Seat> {
+        Ok(Seat {
+            bell: Arc::new(Bell::new()?),
+            idle_since: AtomicU64::new(0),
+            asked: AtomicBool::new(false),
+        })
+    }
+
+    /// Another connection has taken the place; what was asked of the last one is no concern of its.
+    pub(super) fn take(&self) {
+        self.busy();
+        self.asked.store(false, Ordering::Relaxed);
+    }
+
+    /// The connection has been silent `since` these microseconds. Whether it was asked to give way.
+    pub(super) fn idle(&self, since: u64) -> bool {
+        self.idle_since.store(since + 1, Ordering::Relaxed);
+        self.asked.swap(false, Ordering::Relaxed)
+    }
+
+    pub(super) fn busy(&self) {
+        self.idle_since.store(0, Ordering::Relaxed);
+    }
+
+    fn ask(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+        self.bell.ring();
+    }
+}
+
+impl Turns {
+    /// # Errors
+    /// No more files can be opened.
+    pub(super) fn new(threads: usize, queue: usize) -> io::Result<Turns> {
+        Ok(Turns {
+            line: Mutex::new(Line {
+                waiting: VecDeque::new(),
+                sent_back: Vec::new(),
+                // Those that are starting as well: nobody is to be refused for them.
+                free: threads,
+                working: threads,
+            }),
+            changed: Condvar::new(),
+            pressed: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
+            seats: (0..threads)
+                .map(|_| Seat::new())
+                .collect::<io::Result<_>>()?,
+            door: Arc::new(Bell::new()?),
+            queue,
+            opened: Instant::now(),
+        })
+    }
+    pub(super) fn seat(&self, number: usize) -> Option<&Seat> {
+        self.seats.get(number)
+    }
+
+    /// An instant in the form the seats keep it.
+    pub(super) fn microseconds(&self, instant: Instant) -> u64 {
+        let since_opened = instant.saturating_duration_since(self.opened);
+        u64::try_from(since_opened.as_micros()).unwrap_or(u64::MAX - 1)
+    }
+
+    /// Gives a connection to a thread, now if one is free, or in its turn if it has a request and the queue has room.
+    ///
+    /// # Errors
+    /// The connection itself, if neither.
+    pub(super) fn offer(&self, stream: TcpStream, has_request: bool) -> Result<(), TcpStream> {
+        let mut line = self.line();
+        let queue = if has_request { self.queue } else { 0 };
+        if self.is_ending() || line.waiting.len() >= line.free + queue {
+            return Err(stream);
+        }
+        line.waiting.push_back(stream);
+        self.settle(&line);
+        drop(line);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// The next connection for a free thread, as soon as there is one. None when the server ends.
+    pub(super) fn take(&self) -> Option<TcpStream> {
+        let mut line = self.line();
+        let next = loop {
+            if let Some(next) = line.waiting.pop_front() {
+                break Some(next);
+            }
+            if self.is_ending() {
+                line.working -= 1;
+                self.changed.notify_all();
+                break None;
+            }
+            line = self
+                .changed
+                .wait(line)
+                .unwrap_or_else(PoisonError::into_inner);
+        };
+        line.free -= 1;
+        self.settle(&line);
+        next
+    }
+
+    /// A thread has nobody to serve any more.
+    pub(super) fn free(&self) {
+        let mut line = self.line();
+        line.free += 1;
+        self.settle(&line);
+    }
+
+    /// The next connection, unless a free thread is about to serve it.
+    pub(super) fn claim(&self) -> Option<TcpStream> {
+        let mut line = self.line();
+        if line.unserved() == 0 {
+            return None;
+        }
+        let next = line.waiting.pop_front();
+        self.settle(&line);
+        next
+    }
+
+    /// A silent connection that gave way: it needs a thread again when it speaks.
+    pub(super) fn send_back(&self, stream: TcpStream, since: Instant) {
+        self.line().sent_back.push((stream, since));
+        self.door.ring();
+    }
+
+    pub(super) fn sent_back(&self) -> Vec<(TcpStream, Instant)> {
+        std::mem::take(&mut self.line().sent_back)
+    }
+
+    /// Whether somebody waits for whom no thread is free.
+    pub(super) fn is_pressed(&self) -> bool {
+        self.pressed.load(Ordering::Relaxed)
+    }
+
+    /// Asks as many silent connections to give way as there are others waiting, the longest silent first.
+    pub(super) fn press(&self) {
+        let unserved = self.line().unserved();
+        let give_way = u64::try_from(GIVE_WAY.as_micros()).unwrap_or(u64::MAX);
+        let latest = self.microseconds(Instant::now()).saturating_sub(give_way) + 1;
+        let mut silent: Vec<_> = self
+            .seats
+            .iter()
+            .map(|seat| (seat.idle_since.load(Ordering::Relaxed), seat))
+            .filter(|(since, _)| (1..=latest).contains(since))
+            .collect();
+        silent.sort_by_key(|(since, _)| *since);
+        for (_, seat) in silent.into_iter().take(unserved) {
+            seat.ask();
+        }
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::SeqCst)
+    }
+
+    /// From now on every answer ends its connection, and a thread that has nobody to serve goes home.
+    pub(super) fn begin_to_end(&self) {
+        let line = self.line();
+        self.ending.store(true, Ordering::SeqCst);
+        drop(line);
+        self.changed.notify_all();
+        for seat in &self.seats {
+            seat.bell.ring();
+        }
+        self.door.ring();
+    }
+
+    /// Waits until every thread has gone home. False if that takes longer than `drain`; who waits then is dropped.
+    pub(super) fn wait_for_the_end(&self, drain: Duration) -> bool {
+        let line = self.line();
+        let (mut line, _) = self
+            .changed
+            .wait_timeout_while(line, drain, |line| line.working > 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        line.waiting.clear();
+        line.sent_back.clear();
+        line.working == 0
+    }
+
+    /// Nothing panics while it holds the lock, and the line is whole between any two lines of code.
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn settle(&self, line: &Line) {
+        self.pressed.store(line.unserved() > 0, Ordering::Relaxed);
+    }
+}
