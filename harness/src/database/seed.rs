@@ -1,5 +1,5 @@
-//! The shop's rows: made by the database itself from sql/schema.sql, sql/seed.sql and sql/keys.sql, and made again only if they are
-//! not there already, byte for byte.
+//! The shop's rows: made by the database itself from the files in sql/, and made again only if they are not there already,
+//! byte for byte.
 //!
 //! The schema `shop` carries lanebench's mark, a comment with the hash of what made it and the fingerprint of what it
 //! then held. A schema `shop` without the mark is somebody else's and is never touched.
@@ -18,7 +18,28 @@ use super::connection::{connect, describe, interruptible};
 const SCHEMA_SQL: &str = include_str!("../../../sql/schema.sql");
 const SEED_SQL: &str = include_str!("../../../sql/seed.sql");
 const KEYS_SQL: &str = include_str!("../../../sql/keys.sql");
-const TABLES: [&str; 5] = ["users", "items", "comments", "accounts", "fortunes"];
+/// Each table with what makes its rows, in an order in which they can be made.
+const TABLES: [(&str, &str); 11] = [
+    ("users", include_str!("../../../sql/seed/users.sql")),
+    ("items", include_str!("../../../sql/seed/items.sql")),
+    ("comments", include_str!("../../../sql/seed/comments.sql")),
+    ("accounts", include_str!("../../../sql/seed/accounts.sql")),
+    ("fortunes", include_str!("../../../sql/seed/fortunes.sql")),
+    ("ledger", EMPTY),
+    ("views", include_str!("../../../sql/seed/views.sql")),
+    ("members", EMPTY),
+    (
+        "document_originals",
+        include_str!("../../../sql/seed/document_originals.sql"),
+    ),
+    ("documents", include_str!("../../../sql/seed/documents.sql")),
+    (
+        "measurements",
+        include_str!("../../../sql/seed/measurements.sql"),
+    ),
+];
+/// Of a table that workloads fill.
+const EMPTY: &str = "";
 /// Begins the mark.
 const MARK: &str = "Made by lanebench, which drops and remakes it at will.";
 /// Any number, as long as every lanebench takes the same: one seed at a time.
@@ -98,9 +119,10 @@ fn ensure_with(client: &mut Client, scale: Scale, started: Instant) -> Result<Se
          SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0",
     )?;
     client.execute("SELECT pg_advisory_lock($1)", &[&LOCK])?;
+    let rows = TABLES.map(|(_, sql)| sql).join("\n");
     let source = md5(
         client,
-        &format!("{scale}\n{SCHEMA_SQL}\n{SEED_SQL}\n{KEYS_SQL}"),
+        &format!("{scale}\n{SCHEMA_SQL}\n{SEED_SQL}\n{rows}\n{KEYS_SQL}"),
     )?;
     let found = find(client)?;
     if let Found::Ours(mark) = &found
@@ -178,46 +200,56 @@ fn load(client: &mut Client, scale: Scale, replace: bool) -> Result<()> {
         }
         _ => anyhow::Error::new(error).context("sql/schema.sql"),
     })?;
-    insert_rows(&mut transaction, scale)?;
+    insert_rows(&mut transaction, scale, &table_names())?;
     transaction
         .batch_execute(KEYS_SQL)
         .context("sql/keys.sql")?;
     Mark::incomplete().set(&mut transaction)?;
     transaction.commit()?;
-    vacuum(client)
+    vacuum(client, &table_names())
 }
 
-/// Puts the rows back as they were seeded, in the tables that are there: their object ids stay, and with them the ids of
-/// the statements that name them.
-pub(crate) fn restore(client: &mut Client, scale: Scale) -> Result<()> {
-    let mut transaction = client.transaction()?;
-    transaction.batch_execute(&format!("TRUNCATE {}", tables()))?;
-    insert_rows(&mut transaction, scale)?;
-    transaction.commit()?;
-    vacuum(client)
-}
-
-fn insert_rows(transaction: &mut Transaction<'_>, scale: Scale) -> Result<()> {
+/// The seeded rows of these tables, which are empty.
+pub(super) fn insert_rows(
+    transaction: &mut Transaction<'_>,
+    scale: Scale,
+    tables: &[&str],
+) -> Result<()> {
     transaction.execute(
         "SELECT set_config('lanebench.scale', $1, true)",
         &[&scale.to_string()],
     )?;
-    transaction.batch_execute(SEED_SQL).context("sql/seed.sql")
+    transaction
+        .batch_execute(SEED_SQL)
+        .context("sql/seed.sql")?;
+    for (name, sql) in TABLES.iter().filter(|(name, _)| tables.contains(name)) {
+        transaction
+            .batch_execute(sql)
+            .with_context(|| format!("sql/seed/{name}.sql"))?;
+    }
+    Ok(())
 }
 
-fn vacuum(client: &mut Client) -> Result<()> {
+/// Leaves nothing for a later vacuum to do in these tables, and statistics for the planner.
+pub(super) fn vacuum(client: &mut Client, tables: &[&str]) -> Result<()> {
     client
-        .batch_execute(&format!("VACUUM (FREEZE, ANALYZE) {}", tables()))
+        .batch_execute(&format!("VACUUM (FREEZE, ANALYZE) {}", qualified(tables)))
         .context("the vacuum after the seed")
 }
 
-/// All of them, for a statement that takes a list.
-fn tables() -> String {
-    TABLES.map(|table| format!("shop.{table}")).join(", ")
+/// Of the shop's tables, those that are ours.
+pub(super) fn table_names() -> [&'static str; TABLES.len()] {
+    TABLES.map(|(name, _)| name)
+}
+
+/// For a statement that takes a list of tables.
+pub(super) fn qualified(tables: &[&str]) -> String {
+    let names: Vec<String> = tables.iter().map(|name| format!("shop.{name}")).collect();
+    names.join(", ")
 }
 
 /// Writes out now what the server would otherwise write within a measured window. `false`: the role may not ask for that.
-pub(crate) fn checkpoint(client: &mut Client) -> Result<bool> {
+pub(super) fn checkpoint(client: &mut Client) -> Result<bool> {
     match client.batch_execute("CHECKPOINT") {
         Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Ok(false),
         other => Ok(other.map(|()| true)?),
@@ -227,7 +259,10 @@ pub(crate) fn checkpoint(client: &mut Client) -> Result<bool> {
 /// Drops what lanebench made and nothing else: whatever depends on it or lies beside it makes this fail.
 fn remove(client: &mut impl GenericClient) -> Result<()> {
     let dropped = client
-        .batch_execute(&format!("DROP TABLE IF EXISTS {} RESTRICT", tables()))
+        .batch_execute(&format!(
+            "DROP TABLE IF EXISTS {} RESTRICT",
+            qualified(&table_names())
+        ))
         .and_then(|()| client.batch_execute("DROP SCHEMA shop RESTRICT"));
     match dropped {
         Err(error) if error.code() == Some(&SqlState::DEPENDENT_OBJECTS_STILL_EXIST) => {
@@ -270,7 +305,7 @@ impl Content {
 fn content(client: &mut Client) -> Result<Option<Content>> {
     let mut parts = vec![structure(client)?];
     let mut tables = Vec::new();
-    for name in TABLES {
+    for name in table_names() {
         let exists = client.query_one(
             "SELECT to_regclass($1) IS NOT NULL",
             &[&format!("shop.{name}")],
@@ -296,14 +331,16 @@ fn content(client: &mut Client) -> Result<Option<Content>> {
     }))
 }
 
-/// Columns, constraints and indexes: a dropped index changes every result, though not a single row.
+/// Columns, constraints, indexes and where the identities stand: a dropped index changes every result, though not a
+/// single row.
 fn structure(client: &mut Client) -> Result<String> {
     // Not-null constraints are columns' business here: PostgreSQL 18 lists them as constraints, those before do not.
     let row = client.query_one(
         "SELECT coalesce(string_agg(line, E'\\n' ORDER BY line COLLATE \"C\"), '') FROM (
              SELECT relname || ' ' || attnum || ' ' || attname || ' ' || format_type(atttypid, atttypmod)
-                    || ' ' || attnotnull AS line
+                    || ' ' || attnotnull || coalesce(' ' || pg_get_expr(adbin, adrelid), '') AS line
              FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+                 LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
              WHERE relnamespace = to_regnamespace('shop') AND relkind = 'r' AND attnum > 0 AND NOT attisdropped
                  AND relname = ANY ($1)
              UNION ALL
@@ -314,8 +351,13 @@ fn structure(client: &mut Client) -> Result<String> {
              SELECT relname || ' ' || pg_get_indexdef(indexrelid) || ' ' || indisvalid
              FROM pg_index JOIN pg_class ON pg_class.oid = indrelid
              WHERE relnamespace = to_regnamespace('shop') AND relname = ANY ($1)
+             UNION ALL
+             SELECT relname || ' identity ' || refobjsubid || ' ' || coalesce(pg_sequence_last_value(seqrelid), 0)
+             FROM pg_sequence JOIN pg_depend ON classid = 'pg_class'::regclass AND objid = seqrelid AND deptype = 'i'
+                 JOIN pg_class ON pg_class.oid = refobjid
+             WHERE relnamespace = to_regnamespace('shop') AND relname = ANY ($1)
          ) AS lines",
-        &[&TABLES.as_slice()],
+        &[&table_names().as_slice()],
     )?;
     Ok(row.try_get(0)?)
 }

@@ -1,0 +1,1 @@
+SELECT id, body FROM shop.documents WHERE id = $1

@@ -1,0 +1,1 @@
+SELECT 10 AS waited_ms
