@@ -189,7 +189,11 @@ fn network(text: &str, cidr: bool) -> Option<Vec<u8>> {
     };
     let all_bits = 8 * octets.len() as u32;
     let bits = match mask {
-        Some(mask) => mask.parse().ok().filter(|bits| *bits <= all_bits)?,
+        // PostgreSQL takes neither a sign nor leading zeros.
+        Some(mask) => mask
+            .parse()
+            .ok()
+            .filter(|bits: &u32| *bits <= all_bits && bits.to_string() == mask)?,
         None => all_bits,
     };
     let host_bits = octets

@@ -1,9 +1,10 @@
 //! `float4` and `float8` as PostgreSQL 12 and later print them: the shortest digits that read back as the same
 //! number, in `printf`'s choice between fixed and exponent form.
 //!
-//! The shortest digits are the standard library's, but for one case. A decimal exactly half way between two floats
+//! The shortest digits are the standard library's, but for two cases. A decimal exactly half way between two floats
 //! still reads back as the one with the even mantissa, so the standard library may print it; PostgreSQL never does
-//! (`STRICTLY_SHORTEST` in its `d2s.c` is off), and prints 1e23 as 9.999999999999999e+22.
+//! (`STRICTLY_SHORTEST` in its `d2s.c` is off), and prints 1e23 as 9.999999999999999e+22. And of two decimals equally
+//! near, PostgreSQL takes the one with the even digit.
 
 use std::fmt::{self, LowerExp, Write};
 use std::str::{self, FromStr};
@@ -16,55 +17,62 @@ pub(super) trait Float: LowerExp + FromStr + PartialEq + Copy {
     const EXPONENT_FORM_FROM: i32;
     /// Digits that tell any two of the type apart.
     const DIGITS: usize;
-    fn bounds(self) -> Bounds;
+    fn exact(self) -> Exact;
     fn is_nan(self) -> bool;
     fn is_finite(self) -> bool;
     fn is_negative(self) -> bool;
+    fn abs(self) -> Self;
 }
 
-/// Half way to the float's neighbours: `of * 2^exponent`, both with the same exponent. None, if a decimal there would
-/// not read back as the float.
-pub(super) struct Bounds {
-    of: Option<[u128; 2]>,
+/// A float without its sign, and half way to its neighbours, as multiples of one power of two.
+pub(super) struct Exact {
+    value: u128,
+    /// None, if a decimal there would not read back as the float.
+    bounds: Option<[u128; 2]>,
     exponent: i32,
 }
 
-impl Bounds {
+impl Exact {
     /// Of `mantissa * 2^exponent`. `narrow` says that the neighbour towards zero is at half the distance.
     fn new(mantissa: u64, exponent: i32, narrow: bool) -> Self {
-        let four = 4 * u128::from(mantissa);
+        let value = 4 * u128::from(mantissa);
         let below = if narrow { 1 } else { 2 };
         Self {
-            of: mantissa
+            value,
+            bounds: mantissa
                 .is_multiple_of(2)
-                .then_some([four.saturating_sub(below), four + 2]),
+                .then_some([value.saturating_sub(below), value + 2]),
             exponent: exponent - 2,
         }
     }
 
-    /// Whether `digits * 10^exponent` is one of them, exactly.
-    fn contain(&self, digits: u64, exponent: i32) -> bool {
-        let Some(bounds) = self.of else {
-            return false;
-        };
+    /// Whether `digits * 10^exponent` is exactly half way to a neighbour.
+    fn is_bound(&self, digits: u64, exponent: i32) -> bool {
+        let is = |bound| self.is(bound, u128::from(digits), exponent);
+        self.bounds.is_some_and(|bounds| bounds.into_iter().any(is))
+    }
+
+    /// Whether the float is exactly half way from the decimal before `digits * 10^exponent` to this one.
+    fn is_tie_below(&self, digits: u64, exponent: i32) -> bool {
+        let tie = (u128::from(digits) * 10).saturating_sub(5);
+        self.is(self.value, tie, exponent - 1)
+    }
+
+    /// Whether `multiple` of the power of two is `decimal * 10^exponent`, exactly.
+    fn is(&self, multiple: u128, decimal: u128, exponent: i32) -> bool {
         // A power of five beyond 128 bits, or a product, is more than the other side's odd part can be.
         let Some(power) = 5_u128.checked_pow(exponent.unsigned_abs()) else {
             return false;
         };
-        let scaled = |number: u128, by_power: bool| {
-            if by_power {
-                number.checked_mul(power)
-            } else {
-                Some(number)
-            }
+        let (decimal, multiple) = if exponent < 0 {
+            (Some(decimal), multiple.checked_mul(power))
+        } else {
+            (decimal.checked_mul(power), Some(multiple))
         };
-        let Some(left) = scaled(u128::from(digits), exponent >= 0) else {
+        let (Some(decimal), Some(multiple)) = (decimal, multiple) else {
             return false;
         };
-        bounds
-            .into_iter()
-            .filter_map(|bound| scaled(bound, exponent < 0))
-            .any(|right| odd(left, exponent) == odd(right, self.exponent))
+        odd(decimal, exponent) == odd(multiple, self.exponent)
     }
 }
 
@@ -81,11 +89,11 @@ impl Float for f64 {
     const EXPONENT_FORM_FROM: i32 = 15;
     const DIGITS: usize = 17;
 
-    fn bounds(self) -> Bounds {
+    fn exact(self) -> Exact {
         let fraction = self.to_bits() & ((1 << 52) - 1);
         match (self.to_bits() >> 52) & 0x7ff {
-            0 => Bounds::new(fraction, -1074, false),
-            biased => Bounds::new(
+            0 => Exact::new(fraction, -1074, false),
+            biased => Exact::new(
                 fraction | 1 << 52,
                 biased as i32 - 1075,
                 fraction == 0 && biased > 1,
@@ -101,6 +109,10 @@ impl Float for f64 {
         f64::is_finite(self)
     }
 
+    fn abs(self) -> Self {
+        f64::abs(self)
+    }
+
     fn is_negative(self) -> bool {
         self.is_sign_negative()
     }
@@ -110,11 +122,11 @@ impl Float for f32 {
     const EXPONENT_FORM_FROM: i32 = 6;
     const DIGITS: usize = 9;
 
-    fn bounds(self) -> Bounds {
+    fn exact(self) -> Exact {
         let fraction = u64::from(self.to_bits() & ((1 << 23) - 1));
         match (self.to_bits() >> 23) & 0xff {
-            0 => Bounds::new(fraction, -149, false),
-            biased => Bounds::new(
+            0 => Exact::new(fraction, -149, false),
+            biased => Exact::new(
                 fraction | 1 << 23,
                 biased as i32 - 150,
                 fraction == 0 && biased > 1,
@@ -128,6 +140,10 @@ impl Float for f32 {
 
     fn is_finite(self) -> bool {
         f32::is_finite(self)
+    }
+
+    fn abs(self) -> Self {
+        f32::abs(self)
     }
 
     fn is_negative(self) -> bool {
@@ -146,7 +162,7 @@ pub(super) fn write<F: Float>(value: F, out: &mut Vec<u8>) {
     if !value.is_finite() {
         return out.extend_from_slice(b"Infinity");
     }
-    let decimal = shortest(value);
+    let decimal = shortest(value.abs());
     if (-4..F::EXPONENT_FORM_FROM).contains(&decimal.exponent) {
         fixed(&decimal, out);
     } else {
@@ -186,27 +202,51 @@ impl Decimal {
         decimal
     }
 
-    fn is_bound(&self, bounds: &Bounds) -> bool {
+    /// As a whole number and the power of ten it is a multiple of.
+    fn scaled(&self) -> (u64, i32) {
         let digits = self
             .digits()
             .iter()
             .fold(0_u64, |number, digit| number * 10 + u64::from(digit - b'0'));
-        bounds.contain(digits, self.exponent - (self.len as i32 - 1))
+        (digits, self.exponent - (self.len as i32 - 1))
     }
 }
 
 fn shortest<F: Float>(value: F) -> Decimal {
-    let bounds = value.bounds();
+    let exact = value.exact();
+    let is_bound = |decimal: &Decimal| {
+        let (digits, exponent) = decimal.scaled();
+        exact.is_bound(digits, exponent)
+    };
     let mut scratch = Scratch::default();
-    let decimal = Decimal::read(scratch.print(format_args!("{value:e}")));
-    if !decimal.is_bound(&bounds) {
-        return decimal;
+    let mut decimal = Decimal::read(scratch.print(format_args!("{value:e}")));
+    if is_bound(&decimal) {
+        decimal = between_bounds(value, decimal.len, is_bound);
     }
-    for digits in decimal.len..F::DIGITS {
+    let (digits, exponent) = decimal.scaled();
+    if !digits.is_multiple_of(2) && exact.is_tie_below(digits, exponent) {
+        let even = digits - 1;
+        let mut scratch = Scratch::default();
+        let read = scratch.print(format_args!("{even}e{exponent}")).parse();
+        // Below a power of two, the next float is nearer than above it.
+        if read.is_ok_and(|read: F| read == value) && !exact.is_bound(even, exponent) {
+            decimal.digits[decimal.len - 1] -= 1;
+        }
+    }
+    decimal
+}
+
+/// The nearest decimal of as few digits as can be, but at least `digits`, that is none of the float's bounds.
+fn between_bounds<F: Float>(
+    value: F,
+    digits: usize,
+    is_bound: impl Fn(&Decimal) -> bool,
+) -> Decimal {
+    for digits in digits..F::DIGITS {
         let mut scratch = Scratch::default();
         let text = scratch.print(format_args!("{value:.*e}", digits - 1));
         let nearest = Decimal::read(text);
-        if text.parse().is_ok_and(|read: F| read == value) && !nearest.is_bound(&bounds) {
+        if text.parse().is_ok_and(|read: F| read == value) && !is_bound(&nearest) {
             return nearest;
         }
     }
@@ -317,6 +357,12 @@ mod tests {
     #[test]
     fn a_decimal_half_way_between_two_floats_is_not_printed() {
         assert_eq!(written(1e23), "9.999999999999999e+22");
+    }
+
+    #[test]
+    fn of_two_decimals_equally_near_the_even_one_is_printed() {
+        let value = 6_632_827_120_354_249.0 / 4.0;
+        assert_eq!(written(value), "1.6582067800885622e+15");
     }
 
     proptest! {
