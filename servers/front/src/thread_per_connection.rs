@@ -1,10 +1,10 @@
 //! HTTP for blocking handlers: at most `threads` connections are served at a time, each by a thread of its own, on
 //! which the handlers may block. One more thread accepts.
 //!
-//! A connection keeps its thread from request to request. While others wait for a thread, every answer ends its
-//! connection (`connection: close`), and a connection that has been silent for [`GIVE_WAY`] goes back to the door, the
-//! longest silent first and no more of them than there are others waiting; so everybody gets a turn. It is not closed
-//! for that: the client may be sending its next request right now, and would lose it.
+//! A connection keeps its thread from request to request. While others wait for a thread with a request, every answer
+//! ends its connection (`connection: close`), and a silent connection goes back to the door at once, the longest
+//! silent first and no more of them than there are others waiting; so everybody gets a turn. A silent connection is
+//! not closed for that: the client may be sending its next request right now, and would lose it.
 
 mod bell;
 mod connection;
@@ -34,10 +34,6 @@ use connection::Connection;
 use door::Door;
 use turns::{Seat, Turns};
 
-/// How long a kept connection may be silent while others wait for its thread: longer than a client takes that has
-/// its next request at hand.
-const GIVE_WAY: Duration = Duration::from_millis(2);
-
 /// What the server puts up with.
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
@@ -45,7 +41,7 @@ pub(crate) struct Limits {
     pub(crate) threads: usize,
     /// Connections that may wait for a thread with a request; the next one is refused.
     pub(crate) queue: usize,
-    /// The longest a kept connection may be silent when nobody waits.
+    /// The longest a connection may be silent between requests, or before the first.
     pub(crate) idle: Duration,
     /// The longest a request's head, and then its body, may take to arrive.
     pub(crate) request: Duration,
@@ -73,6 +69,7 @@ pub(crate) async fn serve(
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let turns = Arc::new(Turns::new(limits.threads, limits.queue)?);
+    // From here on, whatever goes wrong sends the threads home.
     let stop = Stop(Arc::clone(&turns));
     let crew = hire(&router, &turns, &limits)?;
     let (tell, mut told) = oneshot::channel();
@@ -114,20 +111,21 @@ impl Drop for Stop {
     }
 }
 
-/// Starts the threads, or none.
+/// Starts the threads.
 fn hire(
     router: &Router,
     turns: &Arc<Turns>,
     limits: &Limits,
 ) -> io::Result<Vec<thread::JoinHandle<()>>> {
-    let crew: io::Result<Vec<_>> = (0..limits.threads)
+    let runtime = Handle::try_current().ok();
+    (0..limits.threads)
         .map(|number| {
             let worker = Worker {
                 turns: Arc::clone(turns),
                 router: router.clone(),
                 limits: limits.clone(),
             };
-            let runtime = Handle::try_current().ok();
+            let runtime = runtime.clone();
             thread::Builder::new()
                 .name(format!("http-{number}"))
                 .spawn(move || {
@@ -135,11 +133,7 @@ fn hire(
                     worker.work(number);
                 })
         })
-        .collect();
-    if crew.is_err() {
-        turns.begin_to_end();
-    }
-    crew
+        .collect()
 }
 
 /// One of the threads.
@@ -172,33 +166,42 @@ impl Worker {
     /// Serves a connection to its end. Gives the next one if this one had to give way to it.
     fn serve(&self, mut connection: Connection, seat: &Seat) -> Option<TcpStream> {
         let waker = seat.bell.waker();
-        seat.take();
+        seat.busy();
         loop {
             seat.bell.hush();
             if connection.advance(&waker) {
                 return None;
             }
             if let Some(since) = connection.idle_since() {
-                let asked = seat.idle(self.turns.microseconds(since));
-                let ending = self.turns.is_ending();
-                if (asked || ending) && !connection.has_something_to_read() {
-                    if ending {
+                // Before looking who waits: whoever comes later sees it, and rings.
+                seat.idle(self.turns.microseconds(since));
+                if self.turns.is_ending() {
+                    // A request that has arrived by now is answered.
+                    if !connection.has_something_to_read() {
                         return None;
                     }
-                    if let Some(next) = self.turns.claim() {
-                        seat.busy();
-                        if let Some(stream) = connection.into_stream() {
-                            self.turns.send_back(stream, since);
-                        }
-                        return Some(next);
+                } else if self.turns.is_pressed()
+                    && let Some(next) = self.turns.claim()
+                {
+                    seat.busy();
+                    if let Some(stream) = connection.into_stream() {
+                        self.turns.send_back(stream, since);
                     }
+                    return Some(next);
                 }
             }
             let in_time = connection.wait(&seat.bell);
-            seat.busy();
+            self.leave_idleness(seat);
             if !in_time {
                 return None;
             }
+        }
+    }
+
+    /// Whoever has asked this seat to give way asks another one.
+    fn leave_idleness(&self, seat: &Seat) {
+        if seat.busy() && self.turns.is_pressed() {
+            self.turns.press();
         }
     }
 

@@ -90,8 +90,10 @@ impl Connection {
 
     /// Since when the client owes us a request and we owe the client nothing.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        let idle = self.wire.stage.get() == Stage::Idle && !self.wire.wants_write.get();
-        idle.then(|| self.wire.since.get())
+        let wire = &self.wire;
+        // Without waiting for the socket hyper has more requests at hand, and only takes a breath between them.
+        let waits = wire.wants_read.get() && !wire.wants_write.get();
+        (waits && wire.stage.get() == Stage::Idle).then(|| wire.since.get())
     }
 
     /// Asks the socket itself, for the last moment before an idle connection is closed.

@@ -12,9 +12,9 @@ use axum::http::header::{CONNECTION, HeaderValue};
 use axum::response::Response;
 use nix::poll::{PollFd, PollFlags};
 
+use super::Limits;
 use super::connection::Connection;
 use super::turns::Turns;
-use super::{GIVE_WAY, Limits};
 
 /// How often connections are looked at that have been silent for long, or cannot be accepted now.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -71,27 +71,22 @@ impl<F: Fn() -> Response + 'static> Door<F> {
             self.refused.retain_mut(|connection| {
                 !connection.advance(&waker) && connection.deadline().is_none_or(|end| now < end)
             });
-            if self.turns.is_pressed() {
-                self.turns.press();
-            }
             let sent_back = self.turns.sent_back().into_iter();
             self.silent
                 .extend(sent_back.map(|(stream, since)| Silent { stream, since }));
             let spoke = self.wait()?;
             self.admit(&spoke);
+            if self.turns.is_pressed() {
+                self.turns.press();
+            }
             self.accept();
         }
     }
 
     /// Waits for something to happen. Tells for each of the silent connections whether it has spoken.
     fn wait(&mut self) -> io::Result<Vec<bool>> {
-        let timeout = if self.turns.is_pressed() {
-            Some(GIVE_WAY)
-        } else if self.resting || !self.silent.is_empty() || !self.refused.is_empty() {
-            Some(LOOK_AGAIN)
-        } else {
-            None
-        };
+        let nothing = self.silent.is_empty() && self.refused.is_empty();
+        let timeout = (self.resting || !nothing).then_some(LOOK_AGAIN);
         let listens = if self.resting {
             PollFlags::empty()
         } else {

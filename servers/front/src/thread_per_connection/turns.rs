@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::GIVE_WAY;
 use super::bell::Bell;
 
 #[derive(Debug)]
@@ -48,8 +47,6 @@ pub(super) struct Seat {
     pub(super) bell: Arc<Bell>,
     /// Microseconds since the server opened, plus one; 0 while it is busy.
     idle_since: AtomicU64,
-    /// Whether it is to give way to somebody who waits.
-    asked: AtomicBool,
 }
 
 impl Seat {
@@ -57,29 +54,17 @@ impl Seat {
         Ok(Seat {
             bell: Arc::new(Bell::new()?),
             idle_since: AtomicU64::new(0),
-            asked: AtomicBool::new(false),
         })
     }
 
-    /// Another connection has taken the place; what was asked of the last one is no concern of its.
-    pub(super) fn take(&self) {
-        self.busy();
-        self.asked.store(false, Ordering::Relaxed);
+    /// The connection has been silent `since` these microseconds.
+    pub(super) fn idle(&self, since: u64) {
+        self.idle_since.store(since + 1, SeqCst);
     }
 
-    /// The connection has been silent `since` these microseconds. Whether it was asked to give way.
-    pub(super) fn idle(&self, since: u64) -> bool {
-        self.idle_since.store(since + 1, Ordering::Relaxed);
-        self.asked.swap(false, Ordering::Relaxed)
-    }
-
-    pub(super) fn busy(&self) {
-        self.idle_since.store(0, Ordering::Relaxed);
-    }
-
-    fn ask(&self) {
-        self.asked.store(true, Ordering::Relaxed);
-        self.bell.ring();
+    /// Whether it has been idle.
+    pub(super) fn busy(&self) -> bool {
+        self.idle_since.swap(0, SeqCst) != 0
     }
 }
 
@@ -106,6 +91,7 @@ impl Turns {
             opened: Instant::now(),
         })
     }
+
     pub(super) fn seat(&self, number: usize) -> Option<&Seat> {
         self.seats.get(number)
     }
@@ -185,34 +171,32 @@ impl Turns {
 
     /// Whether somebody waits for whom no thread is free.
     pub(super) fn is_pressed(&self) -> bool {
-        self.pressed.load(Ordering::Relaxed)
+        self.pressed.load(SeqCst)
     }
 
     /// Asks as many silent connections to give way as there are others waiting, the longest silent first.
     pub(super) fn press(&self) {
         let unserved = self.line().unserved();
-        let give_way = u64::try_from(GIVE_WAY.as_micros()).unwrap_or(u64::MAX);
-        let latest = self.microseconds(Instant::now()).saturating_sub(give_way) + 1;
         let mut silent: Vec<_> = self
             .seats
             .iter()
-            .map(|seat| (seat.idle_since.load(Ordering::Relaxed), seat))
-            .filter(|(since, _)| (1..=latest).contains(since))
+            .map(|seat| (seat.idle_since.load(SeqCst), seat))
+            .filter(|(since, _)| *since != 0)
             .collect();
         silent.sort_by_key(|(since, _)| *since);
         for (_, seat) in silent.into_iter().take(unserved) {
-            seat.ask();
+            seat.bell.ring();
         }
     }
 
     pub(super) fn is_ending(&self) -> bool {
-        self.ending.load(Ordering::SeqCst)
+        self.ending.load(SeqCst)
     }
 
     /// From now on every answer ends its connection, and a thread that has nobody to serve goes home.
     pub(super) fn begin_to_end(&self) {
         let line = self.line();
-        self.ending.store(true, Ordering::SeqCst);
+        self.ending.store(true, SeqCst);
         drop(line);
         self.changed.notify_all();
         for seat in &self.seats {
@@ -239,6 +223,6 @@ impl Turns {
     }
 
     fn settle(&self, line: &Line) {
-        self.pressed.store(line.unserved() > 0, Ordering::Relaxed);
+        self.pressed.store(line.unserved() > 0, SeqCst);
     }
 }

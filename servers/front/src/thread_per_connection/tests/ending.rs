@@ -55,3 +55,15 @@ fn a_drain_that_takes_too_long_is_cut_off() {
     let waited = begun.elapsed();
     assert!(waited >= Duration::from_millis(100) && waited < PATIENCE);
 }
+
+#[test]
+fn a_silent_connection_that_gave_way_is_closed_at_the_shutdown() {
+    let mut server = Server::start(limits(1, 8));
+    let mut older = server.client();
+    assert_eq!(older.get("/hello").status, 200);
+    let mut younger = server.client();
+    assert_eq!(younger.get("/hello").status, 200);
+    server.stop();
+    assert!(older.is_closed() && younger.is_closed());
+    server.finish();
+}

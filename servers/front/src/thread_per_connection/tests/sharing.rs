@@ -146,8 +146,25 @@ fn clients_that_pause_share_too_few_threads_and_lose_no_request() {
                     if answer.closes() {
                         client = server.client();
                     }
-                    // About as long as a silent connection is left alone.
                     thread::sleep(Duration::from_millis((number + request) % 5));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn only_an_answer_that_says_so_is_the_last_of_requests_sent_together() {
+    let server = Server::start(limits(1, 64));
+    let request = "GET /hello HTTP/1.1\r\n\r\n";
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    let mut client = server.client();
+                    client.send(&request.repeat(200));
+                    let closes = (0..200).any(|_| client.receive().closes());
+                    assert!(!closes || client.is_closed());
                 }
             });
         }
