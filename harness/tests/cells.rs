@@ -215,7 +215,6 @@ fn a_bound_value_is_what_postgresql_reads_from_the_same_text() {
                 .unwrap();
             let [bound, read, rendered] = [0, 1, 2].map(|column| row.get::<_, Raw>(column).0);
             assert_eq!(bound, read, "{name} {text:?}");
-            // jsonb is the one type whose text has more than one binary form until PostgreSQL has read it.
             assert_eq!(rendered, read, "{name} {text:?} as {ours:?}");
         }
     }

@@ -84,7 +84,8 @@ impl Value {
     }
 
     /// From JSON. `null` is NULL; numbers, booleans and arrays are taken for types of their kind, any JSON for `json` and
-    /// `jsonb`, and strings for every other type as [`Value::from_text`] takes them.
+    /// `jsonb`, and strings for every other type as [`Value::from_text`] takes them. An object of `json` gets its keys
+    /// in `serde_json`'s order; `jsonb` has an order of its own.
     pub fn from_json(ty: PgType, json: &serde_json::Value) -> Result<Self, ValueError> {
         let binary = match json {
             serde_json::Value::Null => None,

@@ -56,7 +56,7 @@ pub(super) fn time(micros: u64, out: &mut Vec<u8>) {
 }
 
 pub(super) fn interval(micros: i64, days: i32, months: i32, out: &mut Vec<u8>) {
-    // From PostgreSQL 17 on; before it, no interval is so long.
+    // From PostgreSQL 17 on; versions before it print the parts of an interval that nobody has.
     match (micros, days, months) {
         (i64::MAX, i32::MAX, i32::MAX) => return out.extend_from_slice(b"infinity"),
         (i64::MIN, i32::MIN, i32::MIN) => return out.extend_from_slice(b"-infinity"),
