@@ -21,14 +21,14 @@ pub use answer::{
     Transferred,
 };
 pub use bind::{Bind, Draw, UNIQUE, UNIQUE_DIGITS};
-pub use cell::{Cell, CellError};
+pub use cell::{Cell, CellError, encode_text, encode_timestamptz};
 pub use definition::{Catalog, DefinitionError};
 pub use params::{Distribution, Sampler};
 pub use request::{Args, Method, Request, TransferBody};
 pub use row::{ColumnError, Columns, FromRow, FromRows, Param};
 pub use shape::{Query, Shape};
 pub use table::{Table, encode_row};
-pub use types::PgType;
+pub use types::{PgType, Scalar, UnknownType};
 pub use value::{Value, ValueError};
 
 /// One workload, validated: nothing in it can be refused later.
