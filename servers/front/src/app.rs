@@ -1,5 +1,6 @@
 //! What the handlers of one server share, and the path every request to the database takes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ pub(crate) struct App<L> {
     pub(crate) admission: Admission,
     pub(crate) failures: Failures,
     /// Transactions that were begun again, for the sake of another one.
-    pub(crate) retries: AtomicU64,
+    pub(crate) retries: Arc<AtomicU64>,
     pub(crate) timings: Timings,
     pub(crate) started: Instant,
     deadline: Duration,
@@ -44,7 +45,7 @@ impl<L: Lane> App<L> {
             lane,
             admission: Admission::new(config.pool, config.queue),
             failures: Failures::default(),
-            retries: AtomicU64::new(0),
+            retries: Arc::default(),
             timings: Timings::new(config.timings == Timing::On),
             started: Instant::now(),
             deadline: config.queue_wait + config.statement_timeout + GRACE,

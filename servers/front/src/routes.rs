@@ -1,7 +1,6 @@
 //! One route a workload, by its shape, beside `/about` and `/usage`.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -209,13 +208,12 @@ fn transfer<L: Lane>(statements: TransferStatements) -> MethodRouter<Shared<L>> 
                 if body.from == body.to || body.amount_cents < 1 {
                     return Err(Failure::BadBody(FORM));
                 }
-                let transfer = Retry(Transfer { statements, body });
-                app.ask_the_database(transfer, |transfer| {
-                    app.retries
-                        .fetch_add(transfer.retries.into(), Ordering::Relaxed);
-                    Ok(transfer.answer.encode())
-                })
-                .await
+                let transfer = Retry {
+                    work: Transfer { statements, body },
+                    retries: Arc::clone(&app.retries),
+                };
+                app.ask_the_database(transfer, |transferred| Ok(transferred.encode()))
+                    .await
             };
             reply(&app, JSON, transferred.await)
         },

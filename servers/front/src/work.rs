@@ -1,5 +1,7 @@
 //! What the requests of each shape do on a connection.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -178,29 +180,25 @@ pub(crate) struct Transfer {
     pub(crate) body: TransferBody,
 }
 
-/// What a transaction gave, and how often it was begun again.
-#[derive(Debug)]
-pub(crate) struct Retried<T> {
-    pub(crate) answer: T,
-    pub(crate) retries: u32,
-}
-
 /// A transaction that is begun again while PostgreSQL ends it for the sake of another one.
 #[derive(Debug)]
-pub(crate) struct Retry<W>(pub(crate) W);
+pub(crate) struct Retry<W> {
+    pub(crate) work: W,
+    /// Counts each time, whatever becomes of the request.
+    pub(crate) retries: Arc<AtomicU64>,
+}
 
 impl<W: Work + Clone> Work for Retry<W> {
-    type Answer = Retried<W::Answer>;
+    type Answer = W::Answer;
 
-    async fn run<S: Session>(self, session: &mut S) -> Result<Retried<W::Answer>, Failure> {
-        let mut retries = 0;
-        loop {
-            match session.transaction(self.0.clone()).await {
-                Ok(answer) => return Ok(Retried { answer, retries }),
-                Err(Failure::Conflict(_)) if retries < RETRIES => retries += 1,
-                Err(failure) => return Err(failure),
-            }
+    async fn run<S: Session>(self, session: &mut S) -> Result<W::Answer, Failure> {
+        for _ in 0..RETRIES {
+            match session.transaction(self.work.clone()).await {
+                Err(Failure::Conflict(_)) => self.retries.fetch_add(1, Ordering::Relaxed),
+                done => return done,
+            };
         }
+        session.transaction(self.work).await
     }
 }
 

@@ -1,8 +1,8 @@
 //! Status, media type and body of every kind of answer.
 
-use crate::fake::{
+use crate::fake::Server;
+use crate::script::{
     ABSENT, CONFLICT, CONNECTION_LOST, DATABASE, DRIVER_TEXT, NO_CONNECTION, STATEMENT_TIMEOUT,
-    Server,
 };
 
 #[tokio::test]

@@ -1,32 +1,27 @@
-//! A lane without a database, and a server that runs it. What a request meets is decided by its id.
+//! A lane without a database, and a server that runs it. Its rows come from the script; a test steers it, and reads what
+//! was asked of it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 use clap::Parser;
 use front::{
-    Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile, StartError, StatementId,
+    Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile, RowSink, Session, StartError,
+    StatementId, Work,
 };
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
-use workloads::{Delay, Item};
+use workloads::{FromRow, FromRows, Param, Value};
 
 use crate::client::Client;
-
-/// What a driver might say, which no client may ever see.
-pub(crate) const DRIVER_TEXT: &str = "password authentication failed";
-
-pub(crate) const CONFLICT: i32 = 409;
-pub(crate) const ABSENT: i32 = 404;
-pub(crate) const DATABASE: i32 = 500;
-pub(crate) const NO_CONNECTION: i32 = 5030;
-pub(crate) const CONNECTION_LOST: i32 = 5031;
-pub(crate) const STATEMENT_TIMEOUT: i32 = 504;
+use crate::row::{Row, bound, number};
+use crate::script::{self, DRIVER_TEXT};
 
 /// How a test steers the lane of its own server.
 #[derive(Debug)]
@@ -39,6 +34,12 @@ pub(crate) struct Control {
     pub(crate) opening: Semaphore,
     pub(crate) refuses: AtomicBool,
     pub(crate) closed: AtomicBool,
+    /// So many transactions are still to be ended for the sake of another one.
+    pub(crate) conflicts: AtomicU32,
+    /// Rows that have been streamed.
+    pub(crate) streamed: AtomicU32,
+    /// What was asked of a connection or of the lane, in order.
+    pub(crate) asked: Mutex<Vec<String>>,
 }
 
 impl Default for Control {
@@ -49,7 +50,21 @@ impl Default for Control {
             opening: Semaphore::new(1),
             refuses: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            conflicts: AtomicU32::new(0),
+            streamed: AtomicU32::new(0),
+            asked: Mutex::default(),
         }
+    }
+}
+
+impl Control {
+    fn note(&self, asked: impl Into<String>) {
+        self.asked.lock().unwrap().push(asked.into());
+    }
+
+    /// What was asked since the last call.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
     }
 }
 
@@ -59,6 +74,7 @@ static CONTROLS: LazyLock<Mutex<HashMap<String, Arc<Control>>>> = LazyLock::new(
 #[derive(Debug)]
 struct Fake {
     control: Arc<Control>,
+    statements: Vec<String>,
 }
 
 impl Lane for Fake {
@@ -67,41 +83,31 @@ impl Lane for Fake {
     const CRATES: &'static [&'static str] = &["workloads"];
 
     async fn open(config: &Config, statements: &[String]) -> Result<Fake, OpenError> {
-        // Two workloads share the statement of the shape `item`.
-        assert_eq!(statements.len(), 2, "{statements:?}");
+        // Several workloads share the statement of the shape `item`.
+        let distinct: BTreeSet<_> = statements.iter().collect();
+        assert_eq!(statements.len(), distinct.len(), "{statements:?}");
         let control = Arc::clone(&CONTROLS.lock().unwrap()[&config.database_url]);
         control.opening.acquire().await.unwrap().forget();
         if control.refuses.load(Ordering::Relaxed) {
             return Err(OpenError::connection("somewhere:5432", 3, 16, DRIVER_TEXT));
         }
-        Ok(Fake { control })
+        Ok(Fake {
+            control,
+            statements: statements.to_vec(),
+        })
     }
 
-    async fn item(
-        &self,
-        _statement: StatementId,
-        id: i32,
-        laps: &mut Laps,
-    ) -> Result<Option<Item>, Failure> {
+    async fn run<W: Work>(&self, work: W, mut laps: Laps) -> Result<(W::Answer, Laps), Failure> {
         laps.connected();
+        let answer = work.run(&mut Lent(self)).await?;
         laps.decoded();
-        match id {
-            ABSENT => Ok(None),
-            CONFLICT => Err(Failure::from_sqlstate("40001", DRIVER_TEXT)),
-            DATABASE => Err(Failure::from_sqlstate("42P01", DRIVER_TEXT)),
-            CONNECTION_LOST => Err(Failure::from_sqlstate("57P01", DRIVER_TEXT)),
-            STATEMENT_TIMEOUT => Err(Failure::from_sqlstate("57014", DRIVER_TEXT)),
-            NO_CONNECTION => Err(Failure::NoConnection),
-            _ => Ok(Some(lamp(id))),
-        }
+        Ok((answer, laps))
     }
 
-    async fn delay(&self, _statement: StatementId, laps: &mut Laps) -> Result<Delay, Failure> {
-        laps.connected();
-        self.control.begun.fetch_add(1, Ordering::Relaxed);
-        self.control.delays.acquire().await.unwrap().forget();
-        laps.decoded();
-        Ok(Delay { waited_ms: 10 })
+    async fn wait(&self, duration: Duration) -> Result<(), Failure> {
+        self.control.note(format!("wait {duration:?}"));
+        tokio::time::sleep(duration).await;
+        Ok(())
     }
 
     fn pool_use(&self) -> PoolUse {
@@ -117,14 +123,91 @@ impl Lane for Fake {
     }
 }
 
-fn lamp(id: i32) -> Item {
-    Item {
-        id,
-        owner_id: 7,
-        title: "Lamp".to_owned(),
-        description: None,
-        price_cents: 1999,
-        stock: 3,
+/// A connection to nowhere.
+struct Lent<'a>(&'a Fake);
+
+impl Lent<'_> {
+    fn send(&self, statement: StatementId, params: &[Param<'_>]) -> (&str, Vec<Value>) {
+        let statement = self.0.statements[statement.index()].as_str();
+        let params: Vec<Value> = params.iter().map(bound).collect();
+        let shown = |param: &Value| param.to_text().unwrap_or_else(|| "null".to_owned());
+        let shown: Vec<String> = params.iter().map(shown).collect();
+        let asked = format!("{statement} {}", shown.join(" "));
+        self.0.control.note(asked.trim_end());
+        (statement, params)
+    }
+
+    async fn rows(
+        &self,
+        statement: StatementId,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, Failure> {
+        let (statement, params) = self.send(statement, params);
+        let control = &self.0.control;
+        if statement == "ten ms" {
+            control.begun.fetch_add(1, Ordering::Relaxed);
+            control.delays.acquire().await.unwrap().forget();
+        }
+        script::rows(statement, &params, &control.conflicts)
+    }
+}
+
+impl Session for Lent<'_> {
+    async fn optional<T: FromRow>(
+        &mut self,
+        statement: StatementId,
+        params: &[Param<'_>],
+    ) -> Result<Option<T>, Failure> {
+        let rows = self.rows(statement, params).await?;
+        assert!(rows.len() <= 1, "{rows:?}");
+        let row = rows.first().map(T::from_row).transpose()?;
+        Ok(row)
+    }
+
+    async fn all<T: FromRows>(
+        &mut self,
+        statement: StatementId,
+        params: &[Param<'_>],
+    ) -> Result<T, Failure> {
+        let mut all = T::default();
+        for row in self.rows(statement, params).await? {
+            all.push(&row)?;
+        }
+        Ok(all)
+    }
+
+    async fn stream(
+        &mut self,
+        statement: StatementId,
+        params: &[Param<'_>],
+        sink: &mut impl RowSink,
+    ) -> Result<(), Failure> {
+        let (statement, params) = self.send(statement, params);
+        let ("export", [rows, breaks_after]) = (statement, params.as_slice()) else {
+            panic!("{statement} is not streamed");
+        };
+        for id in 1..=number(rows) {
+            if id > number(breaks_after) {
+                return Err(Failure::from_sqlstate("57P01", DRIVER_TEXT));
+            }
+            sink.push(&script::measurement(id))?;
+            self.0.control.streamed.fetch_add(1, Ordering::Relaxed);
+            sink.ready().await?;
+        }
+        Ok(())
+    }
+
+    async fn transaction<W: Work>(&mut self, work: W) -> Result<W::Answer, Failure> {
+        self.0.control.note("begin");
+        let done = work.run(self).await;
+        let end = if done.is_ok() { "commit" } else { "rollback" };
+        self.0.control.note(end);
+        done
+    }
+
+    async fn wait(&mut self, duration: Duration) {
+        self.0.control.note(format!("hold {duration:?}"));
+        tokio::time::sleep(duration).await;
     }
 }
 
@@ -175,7 +258,10 @@ impl Server {
     pub(crate) async fn ready_line(&mut self) -> String {
         let mut line = String::new();
         while !line.ends_with('\n') {
-            line += &self.ready.recv().await.unwrap();
+            let Some(more) = self.ready.recv().await else {
+                panic!("the server ended: {:?}", (&mut self.finished).await);
+            };
+            line += &more;
         }
         line
     }
@@ -204,9 +290,12 @@ impl Server {
 fn config(url: &str, flags: &[&str]) -> Config {
     let given = ["server", "--database-url", url];
     let mut config = Config::parse_from(given.iter().chain(flags));
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    config.sql = root.join(config.sql);
-    config.workloads = root.join(config.workloads);
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/front");
+    config.sql = own.join("queries");
+    // One that a test gives is absolute.
+    if config.workloads.is_relative() {
+        config.workloads = own.join("definitions");
+    }
     config
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-use crate::fake::{Control, DRIVER_TEXT, Server};
+use crate::fake::{Control, Server};
+use crate::script::DRIVER_TEXT;
 
 #[tokio::test]
 async fn the_ready_line_is_one_json_object_with_the_address_and_the_process() {

@@ -5,6 +5,12 @@
 mod admission;
 mod answers;
 mod client;
+mod export;
 mod fake;
 mod lifecycle;
 mod observation;
+mod reads;
+mod row;
+mod script;
+mod table;
+mod writes;

@@ -1,6 +1,7 @@
 //! What `/about` and `/usage` tell.
 
-use crate::fake::{ABSENT, CONNECTION_LOST, DATABASE, NO_CONNECTION, Server};
+use crate::fake::Server;
+use crate::script::{ABSENT, CONNECTION_LOST, DATABASE, NO_CONNECTION};
 
 #[tokio::test]
 async fn about_tells_what_the_server_is() {

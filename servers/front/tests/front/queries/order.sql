@@ -1,0 +1,3 @@
+order item;
+order owner;
+order comments;

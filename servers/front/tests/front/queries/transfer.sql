@@ -1,0 +1,3 @@
+transfer lock;
+transfer update;
+transfer record;
