@@ -6,13 +6,20 @@ use std::collections::HashMap;
 use std::env;
 use std::process::{self, ExitCode};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use deadpool_postgres::{Manager, Object, Pool};
-use front::{Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile, StatementId};
-use tokio_postgres::{Error, NoTls, Row};
-use workloads::{Delay, Item};
+use front::{
+    Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile, RowSink, Session, StatementId,
+    Work,
+};
+use futures_util::TryStreamExt;
+use rust_postgres::{PostgresRow, address, bound, config, failure};
+use tokio::time::sleep;
+use tokio_postgres::{NoTls, Row, RowStream};
+use workloads::{FromRow, FromRows, Param};
 
 static FAULT: OnceLock<Fault> = OnceLock::new();
 /// `caches` answers one request of so many without asking the database.
@@ -45,9 +52,12 @@ enum Fault {
 impl Fault {
     /// The statement that is sent where the workload has this one. It gives the same rows.
     fn statement(self, sql: &str) -> String {
+        let only_reads = sql.starts_with("SELECT") && !sql.contains("FOR UPDATE");
         match self {
             Fault::ShortSleep => sql.replace("pg_sleep(0.010)", "pg_sleep(0.009)"),
-            Fault::Slow => format!("SELECT q.* FROM ({sql}\n) AS q, pg_sleep(0.0005)"),
+            Fault::Slow if only_reads => {
+                format!("SELECT q.* FROM ({sql}\n) AS q, pg_sleep(0.0005)")
+            }
             _ => sql.to_owned(),
         }
     }
@@ -60,8 +70,7 @@ struct Crooked {
     statements: Vec<String>,
     /// Requests so far.
     requests: AtomicU64,
-    items: Cache<Item>,
-    delays: Cache<Delay>,
+    cache: Cache,
 }
 
 impl Lane for Crooked {
@@ -69,53 +78,41 @@ impl Lane for Crooked {
     const KIND: Kind = Kind::Nonblocking;
     const CRATES: &'static [&'static str] = &["deadpool-postgres", "tokio-postgres"];
 
-    async fn open(config: &Config, statements: &[String]) -> Result<Crooked, OpenError> {
+    async fn open(flags: &Config, statements: &[String]) -> Result<Crooked, OpenError> {
         let fault = FAULT.get().copied().unwrap_or(Fault::Honest);
         let statements: Vec<_> = statements.iter().map(|sql| fault.statement(sql)).collect();
-        let size = config.pool + u32::from(fault == Fault::OpensOneMore);
-        let pool = open_whole(config, size, &statements).await?;
+        let size = flags.pool + u32::from(fault == Fault::OpensOneMore);
+        let pool = open_whole(flags, size, &statements).await?;
         Ok(Crooked {
             fault,
             pool,
             statements,
             requests: AtomicU64::new(0),
-            items: Cache::of(fault),
-            delays: Cache::of(fault),
+            cache: Cache((fault == Fault::Caches).then(Mutex::default)),
         })
     }
 
-    async fn item(
-        &self,
-        statement: StatementId,
-        id: i32,
-        laps: &mut Laps,
-    ) -> Result<Option<Item>, Failure> {
-        let count = self.begin();
-        if let Some(item) = self.items.instead(count, id) {
-            return Ok(Some(item));
+    async fn run<W: Work>(&self, work: W, mut laps: Laps) -> Result<(W::Answer, Laps), Failure> {
+        let request = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.fault == Fault::Dies && request > REQUESTS_IN_A_LIFE {
+            process::exit(1);
         }
-        let (client, row) = self.query(statement, Some(id), laps).await?;
-        let item = row.map(|row| item(&row)).transpose().map_err(failure)?;
+        let client = self.pool.get().await.map_err(|_| Failure::NoConnection)?;
+        laps.connected();
+        let mut loan = Loan {
+            lane: self,
+            request,
+            client: Some(client),
+            in_transaction: false,
+        };
+        let answer = work.run(&mut loan).await?;
         laps.decoded();
-        self.give_back(client, count);
-        self.items.remember(id, item.as_ref());
-        Ok(item)
+        Ok((answer, laps))
     }
 
-    async fn delay(&self, statement: StatementId, laps: &mut Laps) -> Result<Delay, Failure> {
-        let count = self.begin();
-        if let Some(delay) = self.delays.instead(count, 0) {
-            return Ok(delay);
-        }
-        let (client, row) = self.query(statement, None, laps).await?;
-        let row = row.ok_or_else(|| Failure::Database("the statement gave no row".into()))?;
-        let delay = Delay {
-            waited_ms: row.try_get(0).map_err(failure)?,
-        };
-        laps.decoded();
-        self.give_back(client, count);
-        self.delays.remember(0, Some(&delay));
-        Ok(delay)
+    async fn wait(&self, duration: Duration) -> Result<(), Failure> {
+        sleep(duration).await;
+        Ok(())
     }
 
     fn pool_use(&self) -> PoolUse {
@@ -136,75 +133,148 @@ impl Lane for Crooked {
     }
 }
 
-impl Crooked {
-    /// The number of this request, from 1.
-    fn begin(&self) -> u64 {
-        let count = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.fault == Fault::Dies && count > REQUESTS_IN_A_LIFE {
-            process::exit(1);
-        }
-        count
+/// A connection that a request holds.
+struct Loan<'a> {
+    lane: &'a Crooked,
+    /// Its number, from 1.
+    request: u64,
+    client: Option<Object>,
+    in_transaction: bool,
+}
+
+impl Loan<'_> {
+    fn client(&self) -> Result<&Object, Failure> {
+        self.client.as_ref().ok_or(Failure::NoConnection)
     }
 
-    async fn query(
+    async fn rows(
         &self,
         statement: StatementId,
-        id: Option<i32>,
-        laps: &mut Laps,
-    ) -> Result<(Object, Option<Row>), Failure> {
-        let client = self.pool.get().await.map_err(|_| Failure::NoConnection)?;
-        laps.connected();
-        if self.fault == Fault::Pings {
+        params: &[Param<'_>],
+    ) -> Result<RowStream, Failure> {
+        let client = self.client()?;
+        if self.lane.fault == Fault::Pings {
             client.simple_query("").await.map_err(failure)?;
         }
-        let sql = &self.statements[statement.index()];
+        let sql = &self.lane.statements[statement.index()];
         let prepared = client.prepare_cached(sql).await.map_err(failure)?;
-        let row = match id {
-            Some(id) => client.query_opt(&prepared, &[&id]).await,
-            None => client.query_opt(&prepared, &[]).await,
-        };
-        Ok((client, row.map_err(failure)?))
+        let rows = client.query_raw(&prepared, bound(params)).await;
+        rows.map_err(failure)
     }
 
+    async fn command(&self, sql: &str) -> Result<(), Failure> {
+        self.client()?.batch_execute(sql).await.map_err(failure)
+    }
+}
+
+impl Session for Loan<'_> {
+    async fn optional<T: FromRow>(
+        &mut self,
+        statement: StatementId,
+        params: &[Param<'_>],
+    ) -> Result<Option<T>, Failure> {
+        let question = || (statement.index(), format!("{params:?}"));
+        if let Some(row) = self.lane.cache.instead(self.request, question) {
+            return Ok(Some(T::from_row(&PostgresRow(&row))?));
+        }
+        let rows: Vec<Row> = {
+            let rows = self.rows(statement, params).await?;
+            rows.try_collect().await.map_err(failure)?
+        };
+        let Some(row) = rows.into_iter().next() else {
+            return Ok(None);
+        };
+        let found = T::from_row(&PostgresRow(&row))?;
+        self.lane.cache.remember(question, row);
+        Ok(Some(found))
+    }
+
+    async fn all<T: FromRows>(
+        &mut self,
+        statement: StatementId,
+        params: &[Param<'_>],
+    ) -> Result<T, Failure> {
+        let mut all = T::default();
+        let rows = self.rows(statement, params).await?;
+        let rows: Vec<Row> = rows.try_collect().await.map_err(failure)?;
+        for row in &rows {
+            all.push(&PostgresRow(row))?;
+        }
+        Ok(all)
+    }
+
+    async fn stream(
+        &mut self,
+        statement: StatementId,
+        params: &[Param<'_>],
+        sink: &mut impl RowSink,
+    ) -> Result<(), Failure> {
+        let mut rows = Box::pin(self.rows(statement, params).await?);
+        while let Some(row) = rows.try_next().await.map_err(failure)? {
+            sink.push(&PostgresRow(&row))?;
+            sink.ready().await?;
+        }
+        Ok(())
+    }
+
+    async fn transaction<W: Work>(&mut self, work: W) -> Result<W::Answer, Failure> {
+        self.in_transaction = true;
+        self.command("BEGIN").await?;
+        let done = work.run(self).await;
+        let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        self.command(end).await?;
+        self.in_transaction = false;
+        done
+    }
+
+    async fn wait(&mut self, duration: Duration) {
+        sleep(duration).await;
+    }
+}
+
+impl Drop for Loan<'_> {
     /// To the pool; or out of its hands, which closes it, and a request that finds none idle opens another.
-    fn give_back(&self, client: Object, count: u64) {
-        if self.fault == Fault::Reconnects && count.is_multiple_of(REQUESTS_PER_CONNECTION) {
+    fn drop(&mut self) {
+        let reconnects = self.lane.fault == Fault::Reconnects
+            && self.request.is_multiple_of(REQUESTS_PER_CONNECTION);
+        if let (true, Some(client)) = (reconnects || self.in_transaction, self.client.take()) {
             drop(Object::take(client));
         }
     }
 }
 
-/// Earlier answers by id, and how many requests are still to be answered from here: one whose answer is not known
-/// leaves it to a later one. Nothing in a lane that does not cache.
+/// A statement's place and its parameters, as they print.
+type Question = (usize, String);
+
+/// Earlier rows by what was asked for, and how many requests are still to be answered from here: one whose answer is not
+/// known leaves it to a later one. Nothing in a lane that does not cache.
 #[derive(Debug)]
-struct Cache<T>(Option<Mutex<(HashMap<i32, T>, u64)>>);
+struct Cache(Option<Mutex<(HashMap<Question, Arc<Row>>, u64)>>);
 
-impl<T: Clone> Cache<T> {
-    fn of(fault: Fault) -> Cache<T> {
-        Cache((fault == Fault::Caches).then(Mutex::default))
-    }
-
-    fn instead(&self, count: u64, id: i32) -> Option<T> {
+impl Cache {
+    fn instead(&self, request: u64, question: impl Fn() -> Question) -> Option<Arc<Row>> {
         let mut earlier = self.0.as_ref()?.lock().ok()?;
-        earlier.1 += u64::from(count.is_multiple_of(CACHED_ONE_IN));
-        let answer = earlier.0.get(&id).filter(|_| earlier.1 > 0).cloned()?;
+        earlier.1 += u64::from(request.is_multiple_of(CACHED_ONE_IN));
+        if earlier.1 == 0 {
+            return None;
+        }
+        let row = Arc::clone(earlier.0.get(&question())?);
         earlier.1 -= 1;
-        Some(answer)
+        Some(row)
     }
 
-    fn remember(&self, id: i32, answer: Option<&T>) {
+    fn remember(&self, question: impl Fn() -> Question, row: Row) {
         let earlier = self.0.as_ref().and_then(|earlier| earlier.lock().ok());
-        if let (Some(mut earlier), Some(answer)) = (earlier, answer) {
-            earlier.0.insert(id, answer.clone());
+        if let Some(mut earlier) = earlier {
+            earlier.0.insert(question(), Arc::new(row));
         }
     }
 }
 
 /// Takes every connection before giving one back, so that the pool has to open them all.
-async fn open_whole(config: &Config, size: u32, statements: &[String]) -> Result<Pool, OpenError> {
-    let parsed = config.database_url.parse::<tokio_postgres::Config>();
-    let mut postgres = parsed.map_err(|error| OpenError::Url(error.into()))?;
-    postgres.application_name("lanebench-crooked");
+async fn open_whole(flags: &Config, size: u32, statements: &[String]) -> Result<Pool, OpenError> {
+    let postgres = config(flags, Crooked::NAME)?;
+    let address = address(&postgres);
     let built = Pool::builder(Manager::new(postgres, NoTls))
         .max_size(size as usize)
         .build();
@@ -212,7 +282,7 @@ async fn open_whole(config: &Config, size: u32, statements: &[String]) -> Result
     let mut clients = Vec::new();
     for opened in 0..size {
         let got = pool.get().await;
-        let refused = |error| OpenError::connection("--database-url", opened, size, error);
+        let refused = |error| OpenError::connection(&address, opened, size, error);
         let client = got.map_err(refused)?;
         for sql in statements {
             let prepared = client.prepare_cached(sql).await;
@@ -221,21 +291,6 @@ async fn open_whole(config: &Config, size: u32, statements: &[String]) -> Result
         clients.push(client);
     }
     Ok(pool)
-}
-
-fn item(row: &Row) -> Result<Item, Error> {
-    Ok(Item {
-        id: row.try_get(0)?,
-        owner_id: row.try_get(1)?,
-        title: row.try_get(2)?,
-        description: row.try_get(3)?,
-        price_cents: row.try_get(4)?,
-        stock: row.try_get(5)?,
-    })
-}
-
-fn failure(error: Error) -> Failure {
-    Failure::Database(error.into())
 }
 
 fn main() -> ExitCode {
