@@ -199,11 +199,23 @@ pub struct Window {
     pub generator_cpu_seconds: f64,
     /// How long one statement holds its connection by its own account, where the workload says so.
     pub delay_ms: Option<f64>,
+    /// What went on beside it, if anything was to.
+    #[serde(default)]
+    pub beside: Option<BesideUse>,
     /// Whole-life figures of the server, warm-up and verification included.
     pub statements_per_request: Option<f64>,
     pub transactions_per_request: f64,
     /// The window second by second, by role.
     pub series: Vec<Second>,
+}
+
+/// A closed loop on another workload of the same server.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BesideUse {
+    pub workload: String,
+    pub connections: usize,
+    pub requests_per_second: f64,
+    pub counts: load::Counts,
 }
 
 /// Nanoseconds.

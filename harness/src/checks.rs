@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use generator::{body, generator, http, little, rate};
 pub use machine::{pressure, restart, steal, throttle};
 pub use sessions::{checkpoints, foreign, pool, vacuum};
-pub use statements::{Asked, Held, Throughput, busy, ceiling, queries, transactions};
+pub use statements::{Held, Regular, Throughput, audit, busy, ceiling, queries, transactions};
 
 /// What a trial's figures are worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -77,12 +77,14 @@ pub enum Code {
     Queries,
     /// Transactions committed are transactions asked for.
     Xact,
+    /// What was acknowledged is in the database, once.
+    Audit,
     /// No faster than the delay allows.
     Ceiling,
 }
 
 impl Code {
-    pub const ALL: [Code; 18] = [
+    pub const ALL: [Code; 19] = [
         Code::Contract,
         Code::GenSat,
         Code::Rate,
@@ -100,6 +102,7 @@ impl Code {
         Code::Busy,
         Code::Queries,
         Code::Xact,
+        Code::Audit,
         Code::Ceiling,
     ];
 
@@ -123,6 +126,7 @@ impl Code {
             Code::Busy => "BUSY",
             Code::Queries => "QUERIES",
             Code::Xact => "XACT",
+            Code::Audit => "AUDIT",
             Code::Ceiling => "CEILING",
         }
     }

@@ -1,31 +1,112 @@
 //! The answers that are right, derived from the database by the harness itself.
-//!
-//! PostgreSQL's own `row_to_json` makes the JSON, so the derivation shares no code with any server's encoder.
+
+mod derive;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
-use load::{Expect, ExpectBody, RequestTable, body_hash};
-use postgres::types::Type;
-use workloads::{Request, Shape, Workload};
+use load::{Expect, ExpectBody, RequestCounts, RequestTable, Unique, body_hash};
+use workloads::{Request, Shape, UNIQUE_DIGITS, Workload};
 
-use crate::database::connection::connect;
+use crate::beside::Loop;
+use derive::Deriver;
 
 /// How many requests are drawn; they are sent in this order, over and over.
 const DRAWN: usize = 4096;
 
-/// The requests of one workload with the right answer of each.
+/// The requests of one workload with the right answers of each.
 #[derive(Debug)]
 pub struct Answers {
     /// Distinct requests, in the order of their first draw.
-    pub distinct: Vec<(Request, Bytes)>,
+    pub distinct: Vec<Known>,
     /// The drawn sequence, as indices into `distinct`.
     pub order: Vec<u32>,
-    /// How long one statement holds its connection by its own account: the shape `delay` answers with it.
-    pub delay_ms: Option<f64>,
-    media_type: &'static str,
+    /// How long one request waits by the workload's own account.
+    pub delay: Option<Delay>,
+    /// Of every request, where they are all the same.
+    pub statements_of_each: Option<u32>,
+    /// What goes on beside the workload.
+    pub beside: Option<Box<Loop>>,
+}
+
+/// A request, and what it may be answered.
+#[derive(Debug)]
+pub struct Known {
+    pub request: Request,
+    /// Never empty.
+    pub answers: Vec<Answer>,
+    pub statements: u32,
+    pub transactions: u32,
+}
+
+/// An answer that is right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub media_type: &'static str,
+    pub body: Bytes,
+    /// Rows that its statements give or change.
+    pub rows: u64,
+}
+
+/// A wait, and what it keeps busy meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Delay {
+    pub milliseconds: f64,
+    pub holds: Holds,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// A statement that waits.
+    Statement,
+    /// A connection without a statement.
+    Connection,
+    Nothing,
+}
+
+/// What requests should have cost the database: exactly `least`, and up to `most` if some of them got no right answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cost {
+    pub statements: Bounds,
+    pub rows: Bounds,
+    pub transactions: Bounds,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bounds {
+    pub least: u64,
+    pub most: u64,
+}
+
+impl Bounds {
+    fn add(&mut self, certain: u64, uncertain: u64) {
+        self.least += certain;
+        self.most += certain + uncertain;
+    }
+
+    pub fn contains(self, count: u64) -> bool {
+        (self.least..=self.most).contains(&count)
+    }
+
+    pub fn plus(self, other: Bounds) -> Bounds {
+        Bounds {
+            least: self.least + other.least,
+            most: self.most + other.most,
+        }
+    }
+}
+
+impl Cost {
+    pub fn plus(self, other: Cost) -> Cost {
+        Cost {
+            statements: self.statements.plus(other.statements),
+            rows: self.rows.plus(other.rows),
+            transactions: self.transactions.plus(other.transactions),
+        }
+    }
 }
 
 impl Answers {
@@ -34,6 +115,13 @@ impl Answers {
     /// # Errors
     /// The database does not answer, or lacks a row that the workload asks for.
     pub fn derive(workload: &Workload, url: &str, seed: u64) -> Result<Answers> {
+        if matches!(workload.shape, Shape::Live { .. }) {
+            bail!(
+                "workload `{}` has subscribers rather than requests: `lanebench live {}` measures it",
+                workload.name,
+                workload.name
+            );
+        }
         let mut distinct = Vec::new();
         let mut index_of = HashMap::new();
         let mut order = Vec::with_capacity(DRAWN);
@@ -44,18 +132,41 @@ impl Answers {
             });
             order.push(u32::try_from(index)?);
         }
-        let bodies = bodies(workload, &distinct, url)
-            .with_context(|| format!("workload `{}`", workload.name))?;
-        let delay_ms = match workload.shape {
-            Shape::Delay { .. } => bodies.first().and_then(|body| waited_ms(body)),
-            Shape::Text { .. } | Shape::Item { .. } => None,
+        let parts = workload.parts();
+        let mut deriver = Deriver::connect(url)?;
+        let mut known = |request: Request| {
+            let part = parts[request.part];
+            let answers = deriver
+                .answers(part, &request)
+                .with_context(|| format!("the answer to {}", request.path))?;
+            Ok(Known {
+                request,
+                answers,
+                statements: part.expect.statements,
+                transactions: part.expect.transactions,
+            })
         };
-        let distinct = distinct.into_iter().zip(bodies).collect();
+        let distinct = distinct
+            .into_iter()
+            .map(&mut known)
+            .collect::<Result<Vec<Known>>>()
+            .with_context(|| format!("workload `{}`", workload.name))?;
+        let beside = workload.background.as_ref().map(|background| {
+            let workload = &background.workload;
+            Ok(Box::new(Loop {
+                workload: workload.name.clone(),
+                connections: background.connections,
+                answers: Answers::derive(workload, url, seed)?,
+            }))
+        });
+        let beside: Option<Result<Box<Loop>>> = beside;
         Ok(Answers {
+            delay: delay_of(workload, &distinct),
+            // What goes on beside it has statements of its own.
+            statements_of_each: statements_of(&distinct).filter(|_| beside.is_none()),
             distinct,
             order,
-            delay_ms,
-            media_type: workload.shape.media_type(),
+            beside: beside.transpose()?,
         })
     }
 
@@ -77,53 +188,76 @@ impl Answers {
         Ok(Arc::new(RequestTable::new(requests, self.order.clone())?))
     }
 
+    /// What requests that were sent so often should have cost the database.
+    pub fn cost(&self, counts: &[RequestCounts]) -> Cost {
+        let mut cost = Cost::default();
+        for (known, counts) in self.distinct.iter().zip(counts) {
+            let (correct, uncertain) = (counts.correct.iter().sum::<u64>(), counts.uncertain());
+            let each = |per_request: u32| u64::from(per_request);
+            let statements = each(known.statements);
+            cost.statements
+                .add(correct * statements, uncertain * statements);
+            let transactions = each(known.transactions);
+            cost.transactions
+                .add(correct * transactions, uncertain * transactions);
+            let rows = known.answers.iter().map(|answer| answer.rows);
+            let certain = rows
+                .clone()
+                .zip(&counts.correct)
+                .map(|(rows, times)| rows * times);
+            cost.rows
+                .add(certain.sum(), uncertain * rows.max().unwrap_or(0));
+        }
+        cost
+    }
+
     fn requests(&self, expect_body: impl Fn(&Bytes) -> ExpectBody) -> Vec<load::Request> {
-        let requests = self.distinct.iter().map(|(request, body)| {
-            let expect = Expect {
-                media_type: Some(self.media_type.to_owned()),
-                length: Some(body.len() as u64),
-                body: expect_body(body),
-                ..Expect::status(200)
-            };
+        let expect = |answer: &Answer| Expect {
+            media_type: Some(answer.media_type.to_owned()),
+            length: Some(answer.body.len() as u64),
+            body: expect_body(&answer.body),
+            ..Expect::status(answer.status)
+        };
+        let requests = self.distinct.iter().map(|known| {
+            let Request {
+                method, path, body, ..
+            } = &known.request;
+            let mut accepted = known.answers.iter().map(&expect);
+            let json = ("Content-Type".to_owned(), workloads::JSON.to_owned());
             load::Request {
-                expect,
-                ..load::Request::get(&request.path)
+                method: method.as_str().to_owned(),
+                headers: body.iter().map(|_| json.clone()).collect(),
+                body: body.clone().unwrap_or_default().into_bytes(),
+                expect: accepted.next().unwrap_or_else(|| Expect::status(200)),
+                or: accepted.collect(),
+                unique: known.request.is_unique().then_some(Unique {
+                    digits: UNIQUE_DIGITS,
+                }),
+                ..load::Request::get(path)
             }
         });
         requests.collect()
     }
 }
 
-fn waited_ms(body: &[u8]) -> Option<f64> {
+fn delay_of(workload: &Workload, distinct: &[Known]) -> Option<Delay> {
+    let holds = match workload.shape {
+        Shape::Delay { .. } => Holds::Statement,
+        Shape::Held { .. } => Holds::Connection,
+        Shape::Free { .. } => Holds::Nothing,
+        _ => return None,
+    };
+    let body = &distinct.first()?.answers.first()?.body;
     let answer: serde_json::Value = serde_json::from_slice(body).ok()?;
-    answer["waited_ms"].as_f64().filter(|delay| *delay > 0.0)
+    let milliseconds = answer["waited_ms"].as_f64().filter(|delay| *delay > 0.0)?;
+    Some(Delay {
+        milliseconds,
+        holds,
+    })
 }
 
-fn bodies(workload: &Workload, requests: &[Request], url: &str) -> Result<Vec<Bytes>> {
-    let (sql, types) = match &workload.shape {
-        Shape::Text { body } => return Ok(vec![body.clone(); requests.len()]),
-        Shape::Item { sql, .. } => (sql, &[Type::INT4][..]),
-        Shape::Delay { sql } => (sql, &[][..]),
-    };
-    let mut client = connect(url)?;
-    let as_json = format!("SELECT row_to_json(answer)::text FROM ({sql}) AS answer");
-    let statement = client
-        .prepare_typed(&as_json, types)
-        .context("its statement is refused")?;
-    requests
-        .iter()
-        .map(|request| {
-            let row = match &request.id {
-                Some(id) => client.query_opt(&statement, &[id]),
-                None => client.query_opt(&statement, &[]),
-            };
-            match row.with_context(|| format!("the answer to {}", request.path))? {
-                Some(row) => Ok(Bytes::from(row.try_get::<_, String>(0)?)),
-                None => bail!(
-                    "the database has no row for {}; is it seeded at a smaller scale than the definition's range?",
-                    request.path
-                ),
-            }
-        })
-        .collect()
+fn statements_of(distinct: &[Known]) -> Option<u32> {
+    let first = distinct.first()?.statements;
+    let same = distinct.iter().all(|known| known.statements == first);
+    same.then_some(first)
 }

@@ -7,11 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use load::{End, Outcome, Pacing};
+use load::{End, Outcome, Pacing, RequestCounts};
 use serde::{Deserialize, Serialize};
 use url::Url;
 use workloads::Workload;
 
+use crate::audit;
 use crate::expected::Answers;
 use crate::monitor::Statements;
 use crate::process::{Profile, RunningServer, Settings};
@@ -94,7 +95,11 @@ pub fn inspect(
     provisioned: &mut Provisioned,
     stop: &AtomicBool,
 ) -> Result<Inspection> {
+    if workload.writes() {
+        provisioned.settle(stop)?;
+    }
     let Provisioned {
+        database,
         monitor,
         run_folder,
         ..
@@ -111,7 +116,11 @@ pub fn inspect(
     let running = RunningServer::start(server, &settings, run_folder, stop)?;
     // A driver may still be at work on connections that it has just opened.
     let before = relay.as_ref().map_or(0, |(relay, _)| settled(relay));
-    let verified = verify(running.address, answers, stop)?;
+    let Verified {
+        answered: verified,
+        by_request,
+        ..
+    } = verify(running.address, answers, stop)?;
     let round_trips = relay.as_ref().map(|(relay, _)| settled(relay) - before);
     running.stop()?;
     monitor.wait_until_alone(stop)?;
@@ -120,7 +129,7 @@ pub fn inspect(
         .statements()?
         .zip(statements)
         .zip(startup.statements);
-    Ok(Inspection {
+    let inspection = Inspection {
         workload: workload.name.clone(),
         server: server.name.clone(),
         profile: settings.profile,
@@ -132,14 +141,32 @@ pub fn inspect(
             (monitor.commits()? - commits).saturating_sub(startup.transactions),
         ),
         round_trips_per_request: round_trips.map(per_request),
-    })
+    };
+    // After its statements have been read: those of the audit are not the server's.
+    if audit::applies(workload) {
+        let audited = audit::audit(workload, answers, &by_request, &database.url)?;
+        if !audited.faults.is_empty() {
+            return Err(WrongAnswers(audited.describe()).into());
+        }
+    }
+    Ok(inspection)
 }
 
-/// Asks for every distinct answer once and compares it byte for byte. Gives how many there were.
+/// A verification that found every answer right.
+#[derive(Debug)]
+pub struct Verified {
+    /// Answers, each to another request.
+    pub answered: u64,
+    pub by_request: Vec<RequestCounts>,
+    /// Above every number that its requests carried.
+    pub next_unique: u64,
+}
+
+/// Asks for every distinct answer once and compares it byte for byte.
 ///
 /// # Errors
 /// [`WrongAnswers`] with the first difference.
-pub fn verify(address: SocketAddr, answers: &Answers, stop: &AtomicBool) -> Result<u64> {
+pub fn verify(address: SocketAddr, answers: &Answers, stop: &AtomicBool) -> Result<Verified> {
     let plan = load::Plan {
         connections: VERIFY_CONNECTIONS,
         pacing: Pacing::Closed {
@@ -155,7 +182,11 @@ pub fn verify(address: SocketAddr, answers: &Answers, stop: &AtomicBool) -> Resu
     let outcome = load::run(&plan, &mut |_| {}, stop).map_err(signals::of_the_load)?;
     signals::check(stop)?;
     if outcome.counts.correct == outcome.counts.scheduled && outcome.counts.scheduled > 0 {
-        return Ok(outcome.counts.correct);
+        return Ok(Verified {
+            answered: outcome.counts.correct,
+            by_request: outcome.by_request,
+            next_unique: outcome.next_unique,
+        });
     }
     let wrong = outcome.counts.scheduled - outcome.counts.correct;
     let first = first_failure(&outcome, answers).unwrap_or_else(|| "no answer at all".to_owned());
@@ -171,12 +202,13 @@ pub fn first_failure(outcome: &Outcome, answers: &Answers) -> Option<String> {
     let failure = outcome.failures.first();
     let described = failure.map(|failure| {
         let request = answers.distinct.get(failure.request as usize);
-        let path = request.map_or("?", |(request, _)| request.path.as_str());
+        let path = request.map_or("?", |known| known.request.path.as_str());
+        let method = request.map_or("GET", |known| known.request.method.as_str());
         let status = failure
             .status
             .map_or_else(String::new, |status| format!(", status {status}"));
         format!(
-            "GET {path}: {}{status}; expected {}, got {}",
+            "{method} {path}: {}{status}; expected {}, got {}",
             failure.kind,
             failure.expected,
             String::from_utf8_lossy(&failure.got).escape_debug()

@@ -4,15 +4,18 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use load::{Histogram, Outcome};
+use load::{Histogram, Outcome, RequestCounts};
 use workloads::Workload;
 
+use crate::audit;
+use crate::beside::Beside;
 use crate::campaign::{DatabaseUse, Latency, ServerUse, SessionUse, Window};
-use crate::checks::{self, Asked, Check, Code, Held, Seen, Throughput};
+use crate::checks::{self, Check, Code, Held, Regular, Seen, Throughput};
 use crate::cpu_time;
 use crate::cpus::CpuPlan;
 use crate::database::Database;
-use crate::expected::Answers;
+use crate::expected::{Answers, Cost, Delay, Holds};
+use crate::inspection::Verified;
 use crate::machine::{self, CpuTicks, Pressure, Throttling};
 use crate::monitor::{Monitor, Queries, Statements, Vitals};
 use crate::process::{Profile, RunningServer, Usage};
@@ -111,8 +114,10 @@ pub struct Measured {
     pub outcome: Outcome,
     /// The first failed request, in words.
     pub first_failure: Option<String>,
-    /// Distinct answers verified before the load.
-    pub verified: u64,
+    /// Before the load.
+    pub verified: Verified,
+    /// What went on beside it.
+    pub beside: Option<Beside>,
     pub start: Edge,
     pub end: Edge,
     pub sampled: Sampled,
@@ -123,19 +128,37 @@ pub struct Measured {
 }
 
 impl Measured {
-    fn asked(&self, per_request: u32) -> Asked {
-        let Outcome { counts, warmup, .. } = &self.outcome;
-        let uncertain = |counts: &load::Counts| counts.failed() - counts.unsent;
-        Asked {
-            answered: self.answered(),
-            uncertain: uncertain(counts) + uncertain(warmup),
-            per_request,
+    /// What all requests over the server's whole life should have cost.
+    fn asked(&self, answers: &Answers) -> Cost {
+        let own = answers.cost(&self.by_request());
+        match &self.beside {
+            Some(beside) => own.plus(beside.cost),
+            None => own,
         }
+    }
+
+    /// Every request over the server's whole life.
+    fn by_request(&self) -> Vec<RequestCounts> {
+        let sum = |(verified, loaded): (&RequestCounts, &RequestCounts)| RequestCounts {
+            sent: verified.sent + loaded.sent,
+            correct: verified
+                .correct
+                .iter()
+                .zip(&loaded.correct)
+                .map(|(verified, loaded)| verified + loaded)
+                .collect(),
+        };
+        let both = self
+            .verified
+            .by_request
+            .iter()
+            .zip(&self.outcome.by_request);
+        both.map(sum).collect()
     }
 
     /// Right answers over the server's whole life.
     fn answered(&self) -> u64 {
-        self.verified + self.outcome.warmup.correct + self.outcome.counts.correct
+        self.verified.answered + self.outcome.warmup.correct + self.outcome.counts.correct
     }
 }
 
@@ -186,28 +209,53 @@ pub fn judge(
     let mut all = vec![checks::contract_kept()];
     all.extend(of_the_load(&measured, rung));
     all.extend(of_the_machine(&measured));
-    all.extend(of_the_sessions(subject, &measured));
+    all.extend(of_the_sessions(subject, workload, &measured));
     all.extend(of_the_statements(
-        subject, workload, &measured, &life, unobserved,
+        subject, answers, &measured, &life, unobserved,
     ));
+    let audited = audit::applies(workload)
+        .then(|| {
+            let url = &subject.settings.database_url;
+            audit::audit(workload, answers, &measured.by_request(), url)
+        })
+        .transpose()?;
+    all.push(checks::audit(audited.as_ref()));
+    all.push(ceiling(subject, answers.delay, rung, &measured, &life));
+    let delay = answers
+        .delay
+        .filter(|delay| delay.holds != Holds::Nothing)
+        .map(|delay| delay.milliseconds);
+    let window = window(measured, &life, delay);
+    Ok((checks::complete(all, "it was not looked at"), window))
+}
+
+fn ceiling(
+    subject: &Subject,
+    delay: Option<Delay>,
+    rung: Rung,
+    measured: &Measured,
+    life: &WholeLife,
+) -> Check {
+    let at_a_time = match delay.map(|delay| delay.holds) {
+        Some(Holds::Nothing) => rung.connections(),
+        _ => rung.at_a_time(subject.settings.pool),
+    };
     let throughput = Throughput {
         per_second: measured.outcome.achieved_rate(),
         window: measured.outcome.window,
-        at_a_time: rung.at_a_time(subject.settings.pool),
+        at_a_time,
     };
-    let mean_ms = life
-        .since_ready
-        .as_ref()
-        .and_then(|queries| queries.longest()?.mean_ms());
+    let mean_ms = || life.since_ready.as_ref()?.longest()?.mean_ms();
     let service = &measured.outcome.service;
-    let held = answers.delay_ms.map(|delay_ms| Held {
-        delay_ms,
-        mean_ms,
+    let held = delay.map(|delay| Held {
+        delay_ms: delay.milliseconds,
+        mean_ms: match delay.holds {
+            Holds::Statement => mean_ms(),
+            Holds::Connection | Holds::Nothing => None,
+        },
         fastest_ms: (!service.is_empty()).then(|| service.min() as f64 / 1e6),
     });
-    all.push(checks::ceiling(throughput, held));
-    let window = window(measured, &life, answers.delay_ms);
-    Ok((checks::complete(all, "it was not looked at"), window))
+    checks::ceiling(throughput, held)
 }
 
 fn of_the_load(measured: &Measured, rung: Rung) -> Vec<Check> {
@@ -223,7 +271,7 @@ fn of_the_load(measured: &Measured, rung: Rung) -> Vec<Check> {
         generator,
         checks::rate(counts, &outcome.connections, rung.is_open(), saturated),
         checks::http(counts),
-        checks::body(measured.verified, counts.wrong, first_wrong),
+        checks::body(measured.verified.answered, counts.wrong, first_wrong),
         checks::little(outcome.little_residual),
     ]
 }
@@ -255,7 +303,7 @@ fn both<T: Copy>(start: &Seen<T>, end: &Seen<T>) -> Seen<(T, T)> {
     }
 }
 
-fn of_the_sessions(subject: &Subject, measured: &Measured) -> Vec<Check> {
+fn of_the_sessions(subject: &Subject, workload: &Workload, measured: &Measured) -> Vec<Check> {
     let activity = &measured.sampled.activity;
     let begun = measured.start.vitals.checkpoints;
     let checkpoints = measured.end.vitals.checkpoints.saturating_sub(begun);
@@ -266,17 +314,18 @@ fn of_the_sessions(subject: &Subject, measured: &Measured) -> Vec<Check> {
             "as it ships a pool may open and close connections",
         ),
     };
-    vec![
-        checks::checkpoints(checkpoints),
-        checks::vacuum(activity),
-        checks::foreign(activity),
-        pool,
-    ]
+    // Writing makes work for both: it is part of what a workload costs that writes.
+    let own = |code| checks::does_not_apply(code, "the workload writes");
+    let (checkpoints, vacuum) = match workload.writes() {
+        true => (own(Code::Ckpt), own(Code::Vacuum)),
+        false => (checks::checkpoints(checkpoints), checks::vacuum(activity)),
+    };
+    vec![checkpoints, vacuum, checks::foreign(activity), pool]
 }
 
 fn of_the_statements(
     subject: &Subject,
-    workload: &Workload,
+    answers: &Answers,
     measured: &Measured,
     life: &WholeLife,
     unobserved: &str,
@@ -288,10 +337,13 @@ fn of_the_statements(
         .zip(start.statements)
         .map(|(end, start)| end.since(start));
     let counted = life.statements.zip(life.since_ready.as_ref());
+    let asked = measured.asked(answers);
+    let regular = answers.statements_of_each.map(|statements| Regular {
+        answered: measured.answered(),
+        statements,
+    });
     let transactions = match subject.settings.profile {
-        Profile::Parity => {
-            checks::transactions(life.commits, measured.asked(workload.expect.transactions))
-        }
+        Profile::Parity => checks::transactions(life.commits, asked.transactions),
         Profile::Defaults => checks::does_not_apply(Code::Xact, "as it ships a pool may ping"),
     };
     vec![
@@ -300,10 +352,7 @@ fn of_the_statements(
             end.at - start.at,
             subject.settings.pool,
         ),
-        checks::queries(
-            counted.ok_or_else(unobserved),
-            measured.asked(workload.expect.statements),
-        ),
+        checks::queries(counted.ok_or_else(unobserved), asked, regular),
         transactions,
     ]
 }
@@ -315,6 +364,7 @@ fn window(measured: Measured, life: &WholeLife, delay_ms: Option<f64>) -> Window
         start,
         end,
         sampled,
+        beside,
         ..
     } = measured;
     let per_request = |count: u64| count as f64 / answered.max(1) as f64;
@@ -357,6 +407,7 @@ fn window(measured: Measured, life: &WholeLife, delay_ms: Option<f64>) -> Window
             sampler_cpu_seconds: sampled.cpu.as_secs_f64(),
         },
         delay_ms,
+        beside: beside.map(|beside| beside.used),
         generator_cpu_seconds: outcome.cpu.as_secs_f64(),
         statements_per_request: life
             .statements

@@ -1,5 +1,7 @@
 //! The harness of lanebench: it provides the database, runs the servers as processes, measures, verifies and reports.
 
+pub mod audit;
+pub mod beside;
 pub mod blocks;
 pub mod campaign;
 pub mod capacity;

@@ -3,12 +3,14 @@
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use anyhow::Result;
 use load::{Arrivals, End, Event, LoadError, Pacing};
 use workloads::Workload;
 
+use crate::beside::MARGIN;
 use crate::campaign::{Plan, Trial};
 use crate::checks::{self, Check};
 use crate::expected::Answers;
@@ -117,6 +119,13 @@ fn measure(
     let server = RunningServer::start(&subject.server, &subject.settings, run_folder, bench.stop)?;
     let when_ready = monitor.queries()?;
     let verified = inspection::verify(server.address, answers, bench.stop)?;
+    let beside = answers.beside.as_deref();
+    let beside = beside
+        .map(|beside| {
+            let verified = inspection::verify(server.address, &beside.answers, bench.stop)?;
+            anyhow::Ok((beside, verified))
+        })
+        .transpose()?;
     let gauges = Gauges::of(&server, database, &bench.plan.cpus);
     let watched = Watched {
         server: server.pid(),
@@ -124,19 +133,35 @@ fn measure(
         cpus: bench.plan.cpus.clone(),
     };
     let sampler = Sampler::start(database, monitor, watched)?;
-    let plan = load_plan(bench.plan, &server, answers, place, interval_log)?;
+    let plan = load::Plan {
+        first_unique: verified.next_unique,
+        ..load_plan(bench.plan, &server, answers, place, interval_log)?
+    };
     let mut edges = Vec::with_capacity(2);
-    let outcome = load::run(
-        &plan,
-        &mut |event| {
-            if matches!(event, Event::WindowStart | Event::WindowEnd) {
-                sampler.edge();
-                edges.push(gauges.read(&server, monitor));
-            }
-        },
-        bench.stop,
-    )
-    .map_err(signals::of_the_load)?;
+    let mut at_edges = |event| {
+        if matches!(event, Event::WindowStart | Event::WindowEnd) {
+            sampler.edge();
+            edges.push(gauges.read(&server, monitor));
+        }
+    };
+    let (bench_plan, stop) = (bench.plan, bench.stop);
+    let (outcome, beside) = thread::scope(|scope| {
+        let beside = beside.as_ref().map(|(beside, verified)| {
+            let on = (server.address, bench_plan.cpus.generator.as_slice());
+            let spanned = bench_plan.warmup_seconds + bench_plan.window_seconds;
+            let spanned = Duration::from_secs_f64(spanned) + 2 * MARGIN;
+            let running = scope.spawn(move || beside.run(on, verified, spanned, stop));
+            thread::sleep(MARGIN);
+            running
+        });
+        let outcome = load::run(&plan, &mut at_edges, stop);
+        (outcome, beside.map(ScopedJoinHandle::join))
+    });
+    let outcome = outcome.map_err(signals::of_the_load)?;
+    let beside = beside.map(|ended| {
+        ended.unwrap_or_else(|_| Err(anyhow::anyhow!("the load beside the window broke off")))
+    });
+    let beside = beside.transpose()?;
     signals::check(bench.stop)?;
     let sampled = sampler.collect();
     let mut edges = edges.into_iter();
@@ -152,6 +177,7 @@ fn measure(
         first_failure: inspection::first_failure(&outcome, answers),
         outcome,
         verified,
+        beside,
         start,
         end,
         sampled,

@@ -4,15 +4,10 @@
 
 mod support;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
-use harness::database::leftovers::RunFolder;
+use harness::database::Choice;
 use harness::database::seed::{self, Scale, Seeded};
-use harness::database::settle::Settler;
-use harness::database::{Choice, open};
-use harness::monitor::Monitor;
 use postgres::{Client, NoTls};
 use proptest::prelude::*;
 use support::{TestDatabase, say};
@@ -50,92 +45,6 @@ fn the_bytes_do_not_depend_on_the_settings_of_the_session() {
         FINGERPRINT_AT_A_HUNDREDTH
     );
     assert!(seed(&database.url, "0.01").unwrap().skipped);
-}
-
-#[test]
-fn between_trials_changed_tables_are_put_back_and_statements_keep_their_ids() {
-    let database = TestDatabase::fresh();
-    let scale: Scale = "0.01".parse().unwrap();
-    seed(&database.url, "0.01").unwrap();
-    let never = AtomicBool::new(false);
-    let folder = Arc::new(RunFolder::create().unwrap());
-    let opened = open(&Choice::Url(database.url.clone()), &folder, &never).unwrap();
-    let monitor = Monitor::connect(&opened).unwrap();
-    let mut settler = Settler::of(&opened, scale, &monitor).unwrap();
-    assert!(
-        !settler.settle(&monitor, &never).unwrap(),
-        "nothing has changed yet"
-    );
-
-    // An id is made of the tables' object ids among other things.
-    let oids = "SELECT string_agg(oid::text, ' ' ORDER BY oid) FROM pg_class
-                WHERE relnamespace = 'shop'::regnamespace AND relkind = 'r'";
-    let before: String = one(&mut database.client(), oids);
-    for writes in WRITES {
-        let pages = "SELECT string_agg(relname || ' ' || pg_table_size(oid), ', ' ORDER BY relname) FROM pg_class
-                     WHERE relnamespace = 'shop'::regnamespace AND relkind IN ('r', 'i')";
-        let as_seeded: String = one(&mut database.client(), pages);
-        database.client().batch_execute(writes).unwrap();
-        assert!(
-            settler.settle(&monitor, &never).unwrap(),
-            "not seen: {writes}"
-        );
-        assert_eq!(
-            one::<String>(&mut database.client(), oids),
-            before,
-            "{writes}"
-        );
-        assert_eq!(
-            one::<String>(&mut database.client(), pages),
-            as_seeded,
-            "{writes}"
-        );
-        let again = seed(&database.url, "0.01").unwrap();
-        assert_eq!(again.fingerprint, FINGERPRINT_AT_A_HUNDREDTH, "{writes}");
-        assert!(again.skipped, "not put back: {writes}");
-        assert!(
-            !settler.settle(&monitor, &never).unwrap(),
-            "nothing has changed since: {writes}"
-        );
-    }
-}
-
-/// What the workloads do, and worse.
-const WRITES: [&str; 9] = [
-    "UPDATE shop.accounts SET balance_cents = balance_cents - 5 WHERE id < 10;
-     INSERT INTO shop.ledger (from_account, to_account, amount_cents) VALUES (1, 2, 5)",
-    "UPDATE shop.views SET seen = seen + 1",
-    "INSERT INTO shop.members (email, name) VALUES ('a@b.example', 'A'), ('c@d.example', 'C')",
-    "UPDATE shop.documents SET body = jsonb_set(body, '{stock}', '7')",
-    "DELETE FROM shop.measurements WHERE id % 2 = 0",
-    // Nothing but an identity that has moved on.
-    "SELECT nextval('shop.members_id_seq')",
-    // Nothing but dead rows.
-    "BEGIN; UPDATE shop.accounts SET balance_cents = 0; ROLLBACK",
-    // A table that others refer to.
-    "UPDATE shop.items SET stock = 0 WHERE id < 100",
-    "UPDATE shop.accounts SET balance_cents = 0 WHERE id < 10; DELETE FROM shop.comments WHERE id = 7",
-];
-
-#[test]
-fn putting_back_what_a_workload_wrote_takes_less_than_half_a_seed() {
-    let _turn = support::turn();
-    let database = TestDatabase::fresh();
-    let seeded = seed(&database.url, "1").unwrap();
-    let never = AtomicBool::new(false);
-    let folder = Arc::new(RunFolder::create().unwrap());
-    let opened = open(&Choice::Url(database.url.clone()), &folder, &never).unwrap();
-    let monitor = Monitor::connect(&opened).unwrap();
-    let mut settler = Settler::of(&opened, Scale::default(), &monitor).unwrap();
-    settler.settle(&monitor, &never).unwrap();
-    for writes in &WRITES[..5] {
-        database.client().batch_execute(writes).unwrap();
-        let started = Instant::now();
-        assert!(settler.settle(&monitor, &never).unwrap());
-        let took = started.elapsed();
-        say(&format!("put back in {took:.2?}: {writes}"));
-        assert!(took < seeded.took / 2, "{took:?} of {seeded:?}: {writes}");
-    }
 }
 
 #[test]

@@ -1,3 +1,3 @@
 SELECT row_to_json(signed_up)::text, count(*)
-FROM (SELECT email, name FROM shop.members) AS signed_up
+FROM (SELECT name FROM shop.members) AS signed_up
 GROUP BY 1

@@ -1,1 +1,1 @@
-INSERT INTO shop.members (email, name) VALUES ($1, $2) ON CONFLICT (email) DO NOTHING RETURNING email, name
+INSERT INTO shop.members (email, name) VALUES ($1, $2) ON CONFLICT (email) DO NOTHING RETURNING name

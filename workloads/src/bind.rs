@@ -33,7 +33,7 @@ pub enum Draw {
 /// Stands for the number that the load engine gives each request it sends.
 pub const UNIQUE: &str = "{n}";
 /// How many digits that number has.
-pub const UNIQUE_DIGITS: u8 = 10;
+pub const UNIQUE_DIGITS: u8 = 12;
 /// Of the texts that are sent again and again, there are so many.
 const REPEATED: i32 = 64;
 

@@ -168,21 +168,6 @@ struct WireBind {
 struct WireExpectation {
     statements: u32,
     transactions: u32,
-    /// One a statement, unless given; `"any"` where it depends on the request.
-    rows: Option<WireRows>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(untagged)]
-enum WireRows {
-    Each(u32),
-    Any(AnyRows),
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum AnyRows {
-    Any,
 }
 
 #[derive(Debug, Deserialize)]
@@ -197,6 +182,8 @@ struct WireAudit {
 struct WireBackground {
     workload: Spanned<String>,
     connections: Spanned<usize>,
+    /// The same workload without it.
+    alone: Option<Spanned<String>>,
 }
 
 /// One file being read: what an error needs to say where it is.
@@ -313,9 +300,14 @@ fn background_of(
         return Err(source.refuse(Some(wire.connections.span()), message));
     }
     let workload = named(source, wire.workload.get_ref(), wire.workload.span(), plain)?;
+    let alone = wire.alone.as_ref().map(|alone| {
+        let found = named(source, alone.get_ref(), alone.span(), plain)?;
+        Ok(found.name.clone())
+    });
     Ok(Background {
         workload: Box::new(workload.clone()),
         connections,
+        alone: alone.transpose()?,
     })
 }
 
@@ -397,7 +389,6 @@ fn expectation_of(
     let WireExpectation {
         statements,
         transactions,
-        rows,
     } = *given.get_ref();
     let has_statement = wire.sql.is_some();
     if has_statement != (statements > 0) || has_statement != (transactions > 0) {
@@ -411,11 +402,6 @@ fn expectation_of(
     Ok(Expectation {
         statements,
         transactions,
-        rows: match rows {
-            None => Some(statements),
-            Some(WireRows::Each(rows)) => Some(rows),
-            Some(WireRows::Any(AnyRows::Any)) => None,
-        },
     })
 }
 

@@ -45,13 +45,28 @@ pub struct Workload {
     pub background: Option<Background>,
 }
 
+impl Workload {
+    /// Whether a request may change what the database holds, itself or beside it.
+    pub fn writes(&self) -> bool {
+        let writes = |part: &&Workload| {
+            part.audit != Audit::default()
+                || match &part.shape {
+                    Shape::Transfer { .. } | Shape::Create(_) => true,
+                    Shape::Table(query) => query.method != Method::Get,
+                    _ => false,
+                }
+        };
+        let beside = self.background.as_ref();
+        self.parts().iter().any(writes)
+            || beside.is_some_and(|background| background.workload.writes())
+    }
+}
+
 /// What PostgreSQL sees for one successful request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Expectation {
     pub statements: u32,
     pub transactions: u32,
-    /// Rows that its statements give or change, where every request has as many.
-    pub rows: Option<u32>,
 }
 
 /// Statements that are asked after the server has gone: whether the database holds what was acknowledged.
@@ -69,6 +84,8 @@ pub struct Audit {
 pub struct Background {
     pub workload: Box<Workload>,
     pub connections: usize,
+    /// The same workload without it, to be measured as well.
+    pub alone: Option<String>,
 }
 
 /// The media type of every JSON answer.

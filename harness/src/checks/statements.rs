@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::{Check, Code, Seen, Verdict, check, does_not_apply, not_observed};
+use crate::audit::Audited;
+use crate::expected::{Bounds, Cost};
 use crate::monitor::{Queries, Statements};
 
 /// Statements are timed by another clock than the window.
@@ -25,68 +27,81 @@ pub fn busy(statements: Seen<Statements>, between: Duration, pool: usize) -> Che
     check(Code::Busy, busy > limit, Verdict::Misconfigured, figure)
 }
 
-/// What was asked for, and so how much PostgreSQL should have done.
-#[derive(Debug, Clone, Copy)]
-pub struct Asked {
-    /// Right answers over the server's whole life.
-    pub answered: u64,
-    /// Requests that were sent and got no right answer. PostgreSQL may have done their work or not.
-    pub uncertain: u64,
-    pub per_request: u32,
+fn in_words(asked: Bounds) -> String {
+    match asked {
+        Bounds { least, most } if least == most => format!("{least} asked for"),
+        Bounds { least, most } => format!("{least} to {most} asked for"),
+    }
 }
 
-impl Asked {
-    fn least(self) -> u64 {
-        self.answered * u64::from(self.per_request)
-    }
-
-    fn most(self) -> u64 {
-        (self.answered + self.uncertain) * u64::from(self.per_request)
-    }
-
-    fn in_words(self) -> String {
-        if self.uncertain == 0 {
-            format!("{} asked for", self.least())
-        } else {
-            format!("{} to {} asked for", self.least(), self.most())
-        }
-    }
+/// Right answers over the server's whole life, and the statements of each.
+#[derive(Debug, Clone, Copy)]
+pub struct Regular {
+    pub answered: u64,
+    pub statements: u32,
 }
 
 /// QUERIES. `total` is everything over the server's whole life without what a start and a stop cost; `since_ready` is each
-/// query since the server was ready.
+/// query since the server was ready; `regular` is nothing where requests differ in their statements.
 ///
 /// The workload's queries are those that were executed the same whole number of times for each request; they have to be all
 /// that was asked for, so one answer in a thousand without its query shows. METHOD compares rows per call between lanes. Here
-/// they are compared with the truth, which is stricter: a right answer is one row of each statement.
-pub fn queries(counted: Seen<(Statements, &Queries)>, asked: Asked) -> Check {
+/// they are compared with the truth, which is stricter: the rows that the right answers are made of.
+pub fn queries(
+    counted: Seen<(Statements, &Queries)>,
+    asked: Cost,
+    regular: Option<Regular>,
+) -> Check {
     let (total, since_ready) = match counted {
         Ok(counted) => counted,
         Err(why) => return not_observed(Code::Queries, &why),
     };
-    let expected = asked.least()..=asked.most();
-    let regular: u64 = since_ready
-        .calls()
-        .filter(|calls| asked.answered > 0 && calls % asked.answered == 0)
-        .sum();
-    let irregular = asked.uncertain == 0 && regular != asked.least();
-    let tripped = !expected.contains(&total.calls) || !expected.contains(&total.rows) || irregular;
+    let certain = asked.statements.least == asked.statements.most;
+    let irregular = regular.is_some_and(|regular| certain && !is_regular(since_ready, regular));
+    let tripped =
+        !asked.statements.contains(total.calls) || !asked.rows.contains(total.rows) || irregular;
     let figure = format!(
-        "{} statements executed, {} rows, {}; {since_ready}",
+        "{} statements executed, {}; {} rows, {}; {since_ready}",
         total.calls,
+        in_words(asked.statements),
         total.rows,
-        asked.in_words()
+        in_words(asked.rows)
     );
     check(Code::Queries, tripped, Verdict::Misconfigured, figure)
 }
 
+fn is_regular(queries: &Queries, regular: Regular) -> bool {
+    let Regular {
+        answered,
+        statements,
+    } = regular;
+    let of_each: u64 = queries
+        .calls()
+        .filter(|calls| answered > 0 && calls % answered == 0)
+        .sum();
+    of_each == answered * u64::from(statements)
+}
+
 /// XACT: transactions may exceed what was asked for by 0.1 % and 20, since sessions commit a few of their own. For the parity
 /// profile: the pings of a library as it ships are no fault.
-pub fn transactions(commits: u64, asked: Asked) -> Check {
-    let most = asked.most();
-    let figure = format!("{commits} transactions committed, {}", asked.in_words());
+pub fn transactions(commits: u64, asked: Bounds) -> Check {
+    let most = asked.most;
+    let figure = format!("{commits} transactions committed, {}", in_words(asked));
     let tripped = commits > most + most / 1000 + 20;
     check(Code::Xact, tripped, Verdict::Misconfigured, figure)
+}
+
+/// AUDIT: what was acknowledged is what the database holds.
+pub fn audit(audited: Option<&Audited>) -> Check {
+    match audited {
+        Some(audited) => check(
+            Code::Audit,
+            !audited.faults.is_empty(),
+            Verdict::Failed,
+            audited.describe(),
+        ),
+        None => does_not_apply(Code::Audit, "the workload writes nothing that it audits"),
+    }
 }
 
 /// How fast a window went.
@@ -158,12 +173,27 @@ mod tests {
         }
     }
 
-    fn asked(answered: u64, per_request: u32) -> Asked {
-        Asked {
-            answered,
-            uncertain: 0,
-            per_request,
+    fn exactly(count: u64) -> Bounds {
+        Bounds {
+            least: count,
+            most: count,
         }
+    }
+
+    /// Statements that give a row each.
+    fn asked(statements: u64) -> Cost {
+        Cost {
+            statements: exactly(statements),
+            rows: exactly(statements),
+            transactions: exactly(statements),
+        }
+    }
+
+    fn regular(answered: u64, statements: u32) -> Option<Regular> {
+        Some(Regular {
+            answered,
+            statements,
+        })
     }
 
     #[test]
@@ -189,7 +219,11 @@ mod tests {
     fn one_statement_or_row_more_or_fewer_is_a_misconfiguration() {
         let seen = |calls, rows| {
             let each = Queries::from([(7, statements(calls, rows, 1.0))]);
-            queries(Ok((statements(calls, rows, 1.0), &each)), asked(1000, 1))
+            queries(
+                Ok((statements(calls, rows, 1.0), &each)),
+                asked(1000),
+                regular(1000, 1),
+            )
         };
         assert_eq!(seen(1000, 1000).outcome, Outcome::Passed);
         for (calls, rows) in [(1001, 1001), (999, 999), (1000, 1001), (1000, 0)] {
@@ -201,7 +235,8 @@ mod tests {
     #[test]
     fn a_statement_in_the_place_of_another_is_a_misconfiguration() {
         let each = Queries::from([(7, statements(999, 999, 1.0)), (8, statements(1, 1, 1.0))]);
-        let check = queries(Ok((statements(1000, 1000, 2.0), &each)), asked(1000, 1));
+        let total = statements(1000, 1000, 2.0);
+        let check = queries(Ok((total, &each)), asked(1000), regular(1000, 1));
         assert_eq!(check.verdict, Verdict::Misconfigured);
         assert!(
             check.figure.contains("query 8: 1 calls"),
@@ -218,7 +253,8 @@ mod tests {
             (8, statements(1000, 1000, 1.0)),
         ]);
         for each in [one, two] {
-            let check = queries(Ok((statements(2000, 2000, 1.0), &each)), asked(1000, 2));
+            let total = statements(2000, 2000, 1.0);
+            let check = queries(Ok((total, &each)), asked(2000), regular(1000, 2));
             assert_eq!(check.outcome, Outcome::Passed, "{check:?}");
         }
     }
@@ -227,32 +263,65 @@ mod tests {
     fn a_workload_without_a_database_executes_nothing() {
         let nothing = queries(
             Ok((Statements::default(), &Queries::default())),
-            asked(1000, 0),
+            asked(0),
+            regular(1000, 0),
         );
         assert_eq!(nothing.outcome, Outcome::Passed, "{nothing:?}");
         let each = Queries::from([(7, statements(1, 0, 0.1))]);
-        let something = queries(Ok((statements(1, 0, 0.1), &each)), asked(1000, 0));
+        let total = statements(1, 0, 0.1);
+        let something = queries(Ok((total, &each)), asked(0), regular(1000, 0));
         assert_eq!(something.verdict, Verdict::Misconfigured);
     }
 
     #[test]
     fn requests_without_an_answer_may_have_been_executed() {
-        let asked = Asked {
-            answered: 1000,
-            uncertain: 10,
-            per_request: 1,
+        let bounds = Bounds {
+            least: 1000,
+            most: 1010,
+        };
+        let asked = Cost {
+            statements: bounds,
+            rows: bounds,
+            transactions: bounds,
         };
         let seen = |calls| {
             let each = Queries::from([(7, statements(calls, calls, 1.0))]);
-            queries(Ok((statements(calls, calls, 1.0), &each)), asked).outcome
+            let total = statements(calls, calls, 1.0);
+            queries(Ok((total, &each)), asked, regular(1000, 1)).outcome
         };
         assert_eq!([seen(1000), seen(1010)], [Outcome::Passed; 2]);
         assert_eq!([seen(999), seen(1011)], [Outcome::Tripped; 2]);
     }
 
     #[test]
+    fn requests_that_differ_in_their_statements_are_only_counted_together() {
+        let each = Queries::from([(7, statements(990, 990, 1.0)), (8, statements(10, 10, 1.0))]);
+        let seen = |regular| {
+            queries(
+                Ok((statements(1000, 1000, 2.0), &each)),
+                asked(1000),
+                regular,
+            )
+        };
+        assert_eq!(seen(None).outcome, Outcome::Passed);
+        assert_eq!(seen(regular(1000, 1)).outcome, Outcome::Tripped);
+    }
+
+    #[test]
+    fn a_write_that_was_acknowledged_and_is_not_there_fails_the_lane() {
+        let audited = |faults: &[&str]| Audited {
+            acknowledged: 3,
+            held: 2,
+            faults: faults.iter().map(|fault| (*fault).to_owned()).collect(),
+        };
+        assert_eq!(audit(Some(&audited(&[]))).outcome, Outcome::Passed);
+        assert_eq!(audit(Some(&audited(&["lost: a"]))).verdict, Verdict::Failed);
+        assert_eq!(audit(None).outcome, Outcome::DoesNotApply);
+    }
+
+    #[test]
     fn what_was_not_observed_is_not_called_passed() {
-        let check = queries(Err("no such library".into()), asked(1000, 1));
+        let check = queries(Err("no such library".into()), asked(1000), regular(1000, 1));
         assert_eq!(
             (check.outcome, check.verdict),
             (Outcome::NotObserved, Verdict::Valid)
@@ -262,7 +331,7 @@ mod tests {
 
     #[test]
     fn pings_show_as_transactions_nobody_asked_for() {
-        let seen = |commits| transactions(commits, asked(10_000, 1)).verdict;
+        let seen = |commits| transactions(commits, exactly(10_000)).verdict;
         assert_eq!(seen(10_030), Verdict::Valid);
         assert_eq!(seen(10_031), Verdict::Misconfigured);
         assert_eq!(seen(20_000), Verdict::Misconfigured);
