@@ -1,5 +1,7 @@
 //! Typed parameters of a statement: how the harness draws them, and how a server reads them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value as Json};
 
 use crate::{Distribution, Method, PgType, Sampler, Value, ValueError};
@@ -84,15 +86,25 @@ impl Bind {
     /// # Errors
     /// Some value is not.
     pub(crate) fn check(&self, method: Method) -> Result<(), ValueError> {
-        let fits = |drawn: Drawn| match method {
+        let fits = |drawn: &Drawn| match method {
             Method::Get => self.from_text(&drawn.text),
             _ => self.from_json(&drawn.json),
         };
+        let extremes = self.extremes();
+        extremes.iter().try_for_each(|drawn| fits(drawn).map(drop))
+    }
+
+    /// If these values are of a type, so is every other that may be drawn.
+    fn extremes(&self) -> Vec<Drawn> {
+        let ends = |distribution: &Distribution| <[i32; 2]>::from(distribution.bounds());
         match &self.draw {
-            Draw::Choice(choices) => choices
-                .iter()
-                .try_for_each(|choice| fits(self.chosen(choice)).map(drop)),
-            _ => fits(self.values(0).draw()).map(drop),
+            Draw::Number(distribution) => ends(distribution).map(number).into(),
+            Draw::Formatted(distribution, around) => ends(distribution)
+                .map(|number| formatted(around, number))
+                .into(),
+            Draw::Numbers(distribution, _) => vec![numbers(ends(distribution).into())],
+            Draw::Choice(choices) => choices.iter().map(|choice| self.chosen(choice)).collect(),
+            Draw::Unique { text: unique, .. } => vec![text(unique.clone())],
         }
     }
 
@@ -127,16 +139,13 @@ impl Bind {
 
 impl Values<'_> {
     pub(crate) fn draw(&mut self) -> Drawn {
-        let number = self.sampler.draw();
+        let drawn = self.sampler.draw();
         match &self.bind.draw {
-            Draw::Number(_) => Drawn {
-                text: number.to_string(),
-                json: number.into(),
-            },
-            Draw::Formatted(_, around) => text(around.replace("{}", &number.to_string())),
-            Draw::Numbers(_, count) => numbers(distinct(number, &mut self.sampler, *count)),
+            Draw::Number(_) => number(drawn),
+            Draw::Formatted(_, around) => formatted(around, drawn),
+            Draw::Numbers(_, count) => numbers(distinct(drawn, &mut self.sampler, *count)),
             Draw::Choice(choices) => {
-                let place = usize::try_from(number - 1).unwrap_or(0);
+                let place = usize::try_from(drawn - 1).unwrap_or(0);
                 self.bind
                     .chosen(choices.get(place).map_or("", String::as_str))
             }
@@ -144,7 +153,8 @@ impl Values<'_> {
                 text: unique,
                 repeats,
             } => {
-                let (percent, again) = (number.unsigned_abs() % 100, number / 100);
+                let from_zero = drawn.unsigned_abs() - 1;
+                let (percent, again) = (from_zero % 100, from_zero / 100);
                 match percent < *repeats {
                     true => text(unique.replace(UNIQUE, &format!("again-{again}"))),
                     false => text(unique.clone()),
@@ -152,6 +162,17 @@ impl Values<'_> {
             }
         }
     }
+}
+
+fn number(number: i32) -> Drawn {
+    Drawn {
+        text: number.to_string(),
+        json: number.into(),
+    }
+}
+
+fn formatted(around: &str, number: i32) -> Drawn {
+    text(around.replace("{}", &number.to_string()))
 }
 
 fn text(text: String) -> Drawn {
@@ -172,9 +193,9 @@ fn numbers(numbers: Vec<i32>) -> Drawn {
 /// `count` different values of a sampler, ascending, of which `first` is one. The definition's validation sees to it that
 /// there are as many.
 pub(crate) fn distinct(first: i32, sampler: &mut Sampler, count: usize) -> Vec<i32> {
-    let mut drawn = std::collections::BTreeSet::from([first]);
+    let mut drawn = BTreeSet::from([first]);
     while drawn.len() < count {
-        drawn.insert(sampler.draw());
+        drawn.insert(sampler.draw_other(|value| drawn.contains(&value)));
     }
     drawn.into_iter().collect()
 }

@@ -54,6 +54,9 @@ impl Distribution {
     }
 }
 
+/// How many draws in a row may give a value that is taken.
+const MOST_DRAWS: u32 = 1_000;
+
 /// An endless sequence of values of one [`Distribution`].
 #[derive(Debug)]
 pub struct Sampler {
@@ -74,6 +77,18 @@ impl Sampler {
             // Ranks start at 1 and are whole numbers.
             Draw::Zipf { from, rank } => from + (self.random.sample(rank) as i32 - 1),
         }
+    }
+
+    /// A value that is not `taken`; there must be one. The lowest of them, once too many draws were in vain: in a steep
+    /// distribution it is the likeliest, and might still take for ever.
+    pub(crate) fn draw_other(&mut self, taken: impl Fn(i32) -> bool) -> i32 {
+        let (Draw::Uniform { from, .. } | Draw::Zipf { from, .. }) = self.draw;
+        let mut drawn = (0..MOST_DRAWS).map(|_| self.draw());
+        let mut lowest_first = from..=i32::MAX;
+        drawn
+            .find(|value| !taken(*value))
+            .or_else(|| lowest_first.find(|value| !taken(*value)))
+            .unwrap_or(from)
     }
 }
 

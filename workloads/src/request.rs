@@ -146,13 +146,8 @@ impl Workload {
         let mut amounts = amount_cents.sampler(seed.wrapping_add(1));
         let mut transfer = || {
             let from = accounts.draw();
-            let to = loop {
-                // The definition's validation sees to it that there are two.
-                let to = accounts.draw();
-                if to != from {
-                    break to;
-                }
-            };
+            // The definition's validation sees to it that there are two.
+            let to = accounts.draw_other(|account| account == from);
             Args::Transfer(TransferBody {
                 from,
                 to,
@@ -253,6 +248,9 @@ fn draw_mix(count: usize, seed: u64, parts: &[(Workload, u32)]) -> Vec<Request> 
         .enumerate()
         .map(|(part, (workload, _))| {
             let turns = turns.iter().filter(|&&turn| turn == part).count();
+            // Each from a seed of its own: with one, a read and a write of the same ids would take turns. A workload's
+            // own parameters have the seeds that follow one another.
+            let seed = seed.wrapping_add((part as u64 + 1) << 32);
             workload.draw(turns, seed).into_iter()
         })
         .collect();

@@ -86,7 +86,7 @@ pub(super) fn read(
     }
 }
 
-/// The statement that a file holds, without its last `;`.
+/// The text of a file of statements, without its last `;`.
 pub(super) fn statement(
     source: &Source<'_>,
     name: &Spanned<String>,
@@ -227,15 +227,15 @@ impl Fields<'_> {
     }
 
     fn sql(&self) -> Result<String, DefinitionError> {
-        match &self.wire.sql {
-            Some(name) => statement(self.source, name, self.queries),
-            None => Err(self.lacks("`sql`, the name of a file with its statement")),
-        }
+        self.statements().map(|[sql]| sql)
     }
 
-    /// Several statements of one file: each but the last ends with a `;` at the end of its line.
+    /// The statements of a file: each but the last ends with a `;` at the end of its line.
     fn statements<const N: usize>(&self) -> Result<[String; N], DefinitionError> {
-        let sql = self.sql()?;
+        let sql = match &self.wire.sql {
+            Some(name) => statement(self.source, name, self.queries)?,
+            None => return Err(self.lacks("`sql`, the name of a file with its statement")),
+        };
         let statements: Vec<String> = sql
             .split(";\n")
             .map(|statement| statement.trim().to_owned())
@@ -389,13 +389,19 @@ impl Fields<'_> {
             repeats,
             ..
         } = wire;
+        let mut others = choice.iter().flat_map(|choice| choice.get_ref());
+        if others.any(|text| text.contains(UNIQUE)) {
+            let message = "`{n}` stands for a number in `unique` alone";
+            return Err(self.refuse(span, message));
+        }
         match (draw, format, count, choice, unique, repeats) {
             (Some(draw), None, None, None, None, None) => {
                 Ok(Draw::Number(self.distribution(draw)?))
             }
             (Some(draw), Some(format), None, None, None, None) => {
-                if format.get_ref().matches("{}").count() != 1 {
-                    let message = "`format` holds `{}` once, where the number goes";
+                let once = format.get_ref().matches("{}").count() == 1;
+                if !once || format.get_ref().contains(UNIQUE) {
+                    let message = "`format` holds `{}` once, where the number goes, and no `{n}`";
                     return Err(self.refuse(format.span(), message));
                 }
                 Ok(Draw::Formatted(
