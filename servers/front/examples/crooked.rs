@@ -177,10 +177,8 @@ impl Session for Loan<'_> {
         if let Some(row) = self.lane.cache.instead(self.request, question) {
             return Ok(Some(T::from_row(&PostgresRow(&row))?));
         }
-        let rows: Vec<Row> = {
-            let rows = self.rows(statement, params).await?;
-            rows.try_collect().await.map_err(failure)?
-        };
+        let rows = self.rows(statement, params).await?;
+        let rows: Vec<Row> = rows.try_collect().await.map_err(failure)?;
         let Some(row) = rows.into_iter().next() else {
             return Ok(None);
         };
@@ -246,27 +244,33 @@ impl Drop for Loan<'_> {
 /// A statement's place and its parameters, as they print.
 type Question = (usize, String);
 
-/// Earlier rows by what was asked for, and how many requests are still to be answered from here: one whose answer is not
-/// known leaves it to a later one. Nothing in a lane that does not cache.
+/// Earlier answers. Nothing in a lane that does not cache.
 #[derive(Debug)]
-struct Cache(Option<Mutex<(HashMap<Question, Arc<Row>>, u64)>>);
+struct Cache(Option<Mutex<Earlier>>);
+
+#[derive(Debug, Default)]
+struct Earlier {
+    rows: HashMap<Question, Arc<Row>>,
+    /// How many statements are still to be answered from here: one whose answer is not known leaves it to a later one.
+    due: u64,
+}
 
 impl Cache {
     fn instead(&self, request: u64, question: impl Fn() -> Question) -> Option<Arc<Row>> {
         let mut earlier = self.0.as_ref()?.lock().ok()?;
-        earlier.1 += u64::from(request.is_multiple_of(CACHED_ONE_IN));
-        if earlier.1 == 0 {
+        earlier.due += u64::from(request.is_multiple_of(CACHED_ONE_IN));
+        if earlier.due == 0 {
             return None;
         }
-        let row = Arc::clone(earlier.0.get(&question())?);
-        earlier.1 -= 1;
+        let row = Arc::clone(earlier.rows.get(&question())?);
+        earlier.due -= 1;
         Some(row)
     }
 
     fn remember(&self, question: impl Fn() -> Question, row: Row) {
         let earlier = self.0.as_ref().and_then(|earlier| earlier.lock().ok());
         if let Some(mut earlier) = earlier {
-            earlier.0.insert(question(), Arc::new(row));
+            earlier.rows.insert(question(), Arc::new(row));
         }
     }
 }

@@ -26,6 +26,62 @@ fn a_delay_is_one_number() {
     );
 }
 
+#[test]
+fn a_greeting_is_escaped() {
+    let greeting = "a \"b\"\n";
+    assert_eq!(
+        Greeting { greeting }.encode(),
+        r#"{"greeting":"a \"b\"\n"}"#.as_bytes()
+    );
+}
+
+#[test]
+fn an_instant_has_the_digits_it_needs_and_no_quotes_within() {
+    let entry = |micros_since_2000| FeedEntry {
+        id: 1,
+        title: "Lamp".to_owned(),
+        price_cents: 5,
+        created_at: Timestamp(micros_since_2000),
+        seller: "Zoë".to_owned(),
+    };
+    let instants = [
+        (0, "2000-01-01T00:00:00+00:00"),
+        (1_500_000, "2000-01-01T00:00:01.5+00:00"),
+        (-1, "1999-12-31T23:59:59.999999+00:00"),
+        (i64::MAX, "infinity"),
+    ];
+    for (micros_since_2000, text) in instants {
+        let expected = format!(
+            r#"[{{"id":1,"title":"Lamp","price_cents":5,"created_at":"{text}","seller":"Zoë"}}]"#
+        );
+        let encoded = FeedEntry::encode_all(&[entry(micros_since_2000)]);
+        assert_eq!(encoded, expected.as_bytes());
+    }
+}
+
+#[test]
+fn an_order_begins_as_its_item_does() {
+    let order = Order {
+        item: lamp(),
+        owner: Owner {
+            id: 7,
+            name: "Zoë".to_owned(),
+        },
+        comments: Vec::new(),
+    };
+    let item = lamp().encode();
+    let rest = r#","owner":{"id":7,"name":"Zoë"},"comments":[]}"#;
+    assert_eq!(
+        order.encode(),
+        [&item[..item.len() - 1], rest.as_bytes()].concat()
+    );
+}
+
+#[test]
+fn no_items_are_an_empty_array() {
+    assert_eq!(Item::encode_all(&[]), "[]".as_bytes());
+}
+
 proptest! {
     #[test]
     fn any_text_survives_encoding(title in ".*", description in proptest::option::of(".*"), id: i32) {
