@@ -5,19 +5,20 @@ use std::time::Duration;
 
 use crate::client::Client;
 use crate::fake::Server;
-use crate::script::DRIVER_TEXT;
+use crate::script::{DRIVER_TEXT, SILENT};
 
 /// A body that ends with this is whole.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// More rows than any buffer on the way takes: each is of about a kilobyte.
 const MANY: u32 = 200_000;
+const ALL: i32 = 200_000;
 
 /// The path of an export of so many rows, which breaks off after others.
-fn path(rows: u32, breaks_after: u32) -> String {
+fn path(rows: i32, breaks_after: u32) -> String {
     format!("/export?rows={rows}&breaks_after={breaks_after}")
 }
 
-async fn begin(server: &Server, rows: u32, breaks_after: u32) -> Client {
+async fn begin(server: &Server, rows: i32, breaks_after: u32) -> Client {
     let mut client = server.client().await;
     client.send("GET", &path(rows, breaks_after)).await;
     client
@@ -39,6 +40,17 @@ async fn stalled(server: &Server) -> u32 {
 async fn in_flight(server: &Server) -> u64 {
     let usage = server.client().await.get("/usage").await.json();
     usage["in_flight"].as_u64().unwrap()
+}
+
+/// Waits until every place is free, and checks that no failure was counted.
+async fn all_free(server: &Server) {
+    while in_flight(server).await > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let usage = server.client().await.get("/usage").await.json();
+    for (cause, count) in usage["failed"].as_object().unwrap() {
+        assert_eq!(count, 0, "{cause}: a client may leave");
+    }
 }
 
 #[tokio::test]
@@ -67,7 +79,7 @@ async fn an_export_is_a_line_a_row_in_several_parts() {
 #[tokio::test]
 async fn the_first_part_is_sent_before_the_last_row_is_read() {
     let server = Server::start(&[]).await;
-    let mut client = begin(&server, MANY, MANY).await;
+    let mut client = begin(&server, ALL, MANY).await;
     assert!(client.received(16 << 10).await);
     assert!(server.control.streamed.load(Ordering::Relaxed) < MANY);
 }
@@ -115,7 +127,7 @@ async fn a_failure_after_the_first_part_breaks_the_body_off() {
 #[tokio::test]
 async fn a_slow_reader_holds_the_rows_back_and_gets_them_all_in_the_end() {
     let server = Server::start(&["--statement-timeout", "60s"]).await;
-    let client = begin(&server, MANY, MANY).await;
+    let client = begin(&server, ALL, MANY).await;
     let taken = stalled(&server).await;
     assert!(taken < MANY / 4, "{taken} rows are on their way to nobody");
     assert_eq!(in_flight(&server).await, 1);
@@ -130,19 +142,35 @@ async fn a_slow_reader_holds_the_rows_back_and_gets_them_all_in_the_end() {
 #[tokio::test]
 async fn a_client_that_goes_away_ends_the_work_and_frees_its_place() {
     let server = Server::start(&["--pool", "1", "--queue", "0"]).await;
-    let client = begin(&server, MANY, MANY).await;
-    let taken = stalled(&server).await;
+    let client = begin(&server, ALL, MANY).await;
+    stalled(&server).await;
     assert_eq!(server.client().await.get(&path(1, MANY)).await.status, 503);
     drop(client);
-    while in_flight(&server).await > 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    assert!(server.control.streamed.load(Ordering::Relaxed) < taken + 100);
+    all_free(&server).await;
+    assert!(server.control.streamed.load(Ordering::Relaxed) < MANY);
     assert_eq!(server.client().await.get(&path(1, MANY)).await.status, 200);
-    let usage = server.client().await.get("/usage").await.json();
-    for (cause, count) in usage["failed"].as_object().unwrap() {
-        assert_eq!(count, 0, "{cause}: a client may leave");
-    }
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_before_the_first_row_ends_the_work_as_well() {
+    let server = Server::start(&[]).await;
+    let client = begin(&server, SILENT, MANY).await;
+    server.begun(1).await;
+    assert_eq!(in_flight(&server).await, 1);
+    drop(client);
+    all_free(&server).await;
+}
+
+#[tokio::test]
+async fn a_reader_that_is_slower_than_the_deadline_is_cut_off() {
+    let server = Server::start(&["--queue-wait", "2s", "--statement-timeout", "7s"]).await;
+    let client = begin(&server, ALL, MANY).await;
+    stalled(&server).await;
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    tokio::time::resume();
+    assert_eq!(in_flight(&server).await, 0);
+    assert!(!client.rest().await.ends_with(LAST_CHUNK));
 }
 
 #[tokio::test]

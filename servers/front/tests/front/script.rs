@@ -17,6 +17,8 @@ pub(crate) const DATABASE: i32 = 500;
 pub(crate) const NO_CONNECTION: i32 = 5030;
 pub(crate) const CONNECTION_LOST: i32 = 5031;
 pub(crate) const STATEMENT_TIMEOUT: i32 = 504;
+/// An export of so many rows gives none, and does not end.
+pub(crate) const SILENT: i32 = -1;
 /// Somebody has this address already.
 pub(crate) const TAKEN: &str = "taken@example.com";
 
