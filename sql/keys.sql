@@ -1,5 +1,6 @@
 -- The shop's keys and indexes, made after the rows: sorted once, checked once.
 
+-- So that each index is made in one go, wherever the seed runs.
 SET LOCAL maintenance_work_mem = '256MB';
 
 ALTER TABLE shop.users    ADD CONSTRAINT users_pkey PRIMARY KEY (id),
@@ -29,6 +30,7 @@ CREATE INDEX comments_item_id_idx ON shop.comments (item_id);
 CREATE INDEX accounts_user_id_idx ON shop.accounts (user_id);
 CREATE INDEX comments_created_at_idx ON shop.comments (created_at);
 
+-- For `search`, whose condition repeats the expression.
 CREATE INDEX items_words_idx ON shop.items USING gin (to_tsvector('english', title || ' ' || coalesce(description, '')));
 -- Without a pending list: now and then it makes one statement work off what hundreds left behind.
 CREATE INDEX documents_body_idx ON shop.documents USING gin (body jsonb_path_ops) WITH (fastupdate = off);

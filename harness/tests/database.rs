@@ -37,9 +37,14 @@ fn the_seed_makes_the_bytes_that_everybody_has() {
 #[test]
 fn the_bytes_do_not_depend_on_the_settings_of_the_session() {
     let database = TestDatabase::fresh();
-    let options =
-        "-c%20timezone%3DAsia/Kathmandu%20-c%20datestyle%3DGerman%20-c%20statement_timeout%3D100";
-    let url = format!("{}?options={options}", database.url);
+    let settings = [
+        "timezone=Asia/Kathmandu",
+        "datestyle=German",
+        "extra_float_digits=0",
+        "statement_timeout=100",
+    ];
+    let options = settings.map(|setting| format!("-c%20{}", setting.replace('=', "%3D")));
+    let url = format!("{}?options={}", database.url, options.join("%20"));
     assert_eq!(
         seed(&url, "0.01").unwrap().fingerprint,
         FINGERPRINT_AT_A_HUNDREDTH

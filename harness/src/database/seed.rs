@@ -115,8 +115,8 @@ pub fn ensure(url: &str, scale: Scale, stop: &AtomicBool) -> Result<Seeded> {
 fn ensure_with(client: &mut Client, scale: Scale, started: Instant) -> Result<Seeded> {
     // The session's own settings must not show in the content's text, and a user's timeouts are meant for short work.
     client.batch_execute(
-        "SET timezone = 'UTC'; SET datestyle = 'ISO, YMD'; SET search_path = ''; SET statement_timeout = 0;
-         SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0",
+        "SET timezone = 'UTC'; SET datestyle = 'ISO, YMD'; SET extra_float_digits = 1; SET search_path = '';
+         SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0",
     )?;
     client.execute("SELECT pg_advisory_lock($1)", &[&LOCK])?;
     let rows = TABLES.map(|(_, sql)| sql).join("\n");

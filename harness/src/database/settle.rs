@@ -47,8 +47,8 @@ impl Settler {
         Ok(settler)
     }
 
-    /// Puts back the rows of tables that have changed, loads tables and indexes into memory, writes out what is pending, and waits
-    /// until nobody is at work. Gives whether rows had changed.
+    /// Puts back the rows of tables that have changed, loads tables and indexes into memory, writes out what is pending,
+    /// and waits until nobody is at work. Gives whether rows had changed.
     ///
     /// # Errors
     /// The database is lost, or [`Interrupted`].
