@@ -10,7 +10,7 @@ use diesel::pg::sql_types::Oid;
 use diesel::sql_types::Array;
 use diesel::{PgConnection, QueryResult, QueryableByName, RunQueryDsl, sql_query};
 
-use crate::statement::{ParamType, WithNulls};
+use crate::statement::{ParamType, Params, Statement};
 
 /// `lc_messages` needs a superuser. `is_superuser` is a setting that everybody may read.
 const UNTRANSLATED: &str =
@@ -34,10 +34,10 @@ pub(crate) fn prepare(connection: &mut PgConnection, sql: &str) -> QueryResult<(
     let Some(types) = parameter_types(connection, sql)? else {
         return Ok(());
     };
-    let statement = WithNulls { sql, types: &types };
+    let params = Params::Nulls(&types);
     AnsiTransactionManager::begin_transaction_sql(connection, BEGIN)?;
     // That it can be prepared is known; what it says to NULL in a read-only transaction does not matter.
-    let _ = LoadConnection::<DefaultLoadingMode>::load(connection, statement);
+    let _ = LoadConnection::<DefaultLoadingMode>::load(connection, Statement { sql, params });
     AnsiTransactionManager::rollback_transaction(connection)
 }
 

@@ -13,7 +13,7 @@ use workloads::{FromRow, FromRows, Param};
 
 use crate::failure::failure;
 use crate::row::PgColumns;
-use crate::statement::Statement;
+use crate::statement::{Params, Statement};
 
 /// A connection of the pool, for one request.
 pub(crate) struct Lent<'a> {
@@ -34,7 +34,7 @@ impl Lent<'_> {
     ) -> Result<Rows<'static, 'static>, Failure> {
         let statement = Statement {
             sql: &self.statements[statement.index()],
-            params,
+            params: Params::Given(params),
         };
         let rows = LoadConnection::<DefaultLoadingMode>::load(self.connection, statement);
         rows.map_err(|error| self.failed(error))

@@ -14,28 +14,14 @@ use workloads::Param;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Statement<'a> {
     pub(crate) sql: &'a str,
-    pub(crate) params: &'a [Param<'a>],
+    pub(crate) params: Params<'a>,
 }
 
-impl QueryFragment<Pg> for Statement<'_> {
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        verbatim(self.sql, &mut out, |out| {
-            self.params.iter().try_for_each(|param| match param {
-                Param::Int4(number) => out.push_bind_param::<Integer, _>(number),
-                Param::Int4s(numbers) => out.push_bind_param::<Array<Integer>, [i32]>(numbers),
-                Param::Value(value) => Err(Error::QueryBuilderError(
-                    format!("no {} is bound here", value.ty().name()).into(),
-                )),
-            })
-        })
-    }
-}
-
-/// A statement, every parameter of which is NULL.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WithNulls<'a> {
-    pub(crate) sql: &'a str,
-    pub(crate) types: &'a [ParamType],
+pub(crate) enum Params<'a> {
+    Given(&'a [Param<'a>]),
+    /// NULL for each of them.
+    Nulls(&'a [ParamType]),
 }
 
 /// The types of parameters that are bound here.
@@ -45,50 +31,48 @@ pub(crate) enum ParamType {
     Int4s,
 }
 
-impl QueryFragment<Pg> for WithNulls<'_> {
+impl QueryFragment<Pg> for Statement<'_> {
+    /// Diesel numbers places itself, and binds nothing without writing its place. The SQL has its places already, in any
+    /// order and number; so diesel's go into a comment behind it.
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        verbatim(self.sql, &mut out, |out| {
-            self.types.iter().try_for_each(|ty| match ty {
-                ParamType::Int4 => out.push_bind_param::<Nullable<Integer>, _>(&None::<i32>),
-                ParamType::Int4s => {
-                    out.push_bind_param::<Nullable<Array<Integer>>, _>(&None::<Vec<i32>>)
-                }
-            })
-        })
+        out.push_sql(self.sql);
+        // On a line of its own: the SQL may end in a comment.
+        out.push_sql("\n/*");
+        match self.params {
+            Params::Given(params) => params.iter().try_for_each(|param| given(param, &mut out)),
+            Params::Nulls(types) => types.iter().try_for_each(|ty| null(*ty, &mut out)),
+        }?;
+        out.push_sql("*/");
+        Ok(())
     }
 }
 
-/// Diesel numbers places itself, and binds nothing without writing its place. The SQL has its places already, in any
-/// order and number; so diesel's go into a comment behind it.
-fn verbatim<'b>(
-    sql: &str,
-    out: &mut AstPass<'_, 'b, Pg>,
-    push_params: impl FnOnce(&mut AstPass<'_, 'b, Pg>) -> QueryResult<()>,
-) -> QueryResult<()> {
-    out.push_sql(sql);
-    // The SQL may end in a comment of one line.
-    out.push_sql("\n/*");
-    push_params(out)?;
-    out.push_sql("*/");
-    Ok(())
+fn given<'b>(param: &'b Param<'_>, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+    match param {
+        Param::Int4(number) => out.push_bind_param::<Integer, _>(number),
+        Param::Int4s(numbers) => out.push_bind_param::<Array<Integer>, [i32]>(numbers),
+        Param::Value(value) => Err(Error::QueryBuilderError(
+            format!("this lane binds no {}", value.ty().name()).into(),
+        )),
+    }
+}
+
+fn null(ty: ParamType, out: &mut AstPass<'_, '_, Pg>) -> QueryResult<()> {
+    match ty {
+        ParamType::Int4 => out.push_bind_param::<Nullable<Integer>, _>(&None::<i32>),
+        ParamType::Int4s => out.push_bind_param::<Nullable<Array<Integer>>, _>(&None::<Vec<i32>>),
+    }
 }
 
 /// Diesel then knows a statement by its text and the types of its parameters.
-macro_rules! known_by_text {
-    ($query:ident) => {
-        impl QueryId for $query<'_> {
-            type QueryId = ();
-            const HAS_STATIC_QUERY_ID: bool = false;
-        }
-
-        impl Query for $query<'_> {
-            type SqlType = Untyped;
-        }
-    };
+impl QueryId for Statement<'_> {
+    type QueryId = ();
+    const HAS_STATIC_QUERY_ID: bool = false;
 }
 
-known_by_text!(Statement);
-known_by_text!(WithNulls);
+impl Query for Statement<'_> {
+    type SqlType = Untyped;
+}
 
 #[cfg(test)]
 mod tests {
@@ -96,30 +80,26 @@ mod tests {
 
     use super::*;
 
-    const SQL: &str = "SELECT $2, $1, $2 -- twice";
+    fn sent(params: Params<'_>) -> String {
+        let sql = "SELECT $2, $1, $2 -- twice";
+        debug_query::<Pg, _>(&Statement { sql, params }).to_string()
+    }
 
     #[test]
     fn the_sql_is_sent_as_it_is_with_its_parameters_in_order() {
-        let statement = Statement {
-            sql: SQL,
-            params: &[Param::Int4(7), Param::Int4s(&[1, 2])],
-        };
+        let text = sent(Params::Given(&[Param::Int4(7), Param::Int4s(&[1, 2])]));
         assert_eq!(
-            debug_query::<Pg, _>(&statement).to_string(),
+            text,
             "SELECT $2, $1, $2 -- twice\n/*$1$2*/ -- binds: [7, [1, 2]]"
         );
     }
 
     #[test]
     fn with_nulls_it_is_the_same_text() {
-        let nulls = WithNulls {
-            sql: SQL,
-            types: &[ParamType::Int4, ParamType::Int4s],
-        };
-        let text = debug_query::<Pg, _>(&nulls).to_string();
-        assert!(
-            text.starts_with("SELECT $2, $1, $2 -- twice\n/*$1$2*/ --"),
-            "{text}"
+        let text = sent(Params::Nulls(&[ParamType::Int4, ParamType::Int4s]));
+        assert_eq!(
+            text,
+            "SELECT $2, $1, $2 -- twice\n/*$1$2*/ -- binds: [None, None]"
         );
     }
 }
