@@ -103,6 +103,9 @@ pub struct Ladder {
     /// SHA-256 of its shape, statement and parameters: another one is another workload, whatever its name.
     pub definition: String,
     pub rungs: Vec<Rung>,
+    /// The workload that is this one without what goes on beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<String>,
 }
 
 /// The capacity that a workload's rates are shares of: the lowest of the servers', so that all get the same rates.

@@ -154,6 +154,7 @@ fn plan(args: &CapacityArgs, workload: &Workload, servers: &[Server]) -> Result<
             workload: workload.name.clone(),
             definition: run::definition(workload),
             rungs: Vec::new(),
+            alone: None,
         }],
         servers: servers.iter().map(|server| server.name.clone()).collect(),
         profiles: vec![args.profile],

@@ -13,8 +13,19 @@ use workloads::{Request, Shape, UNIQUE_DIGITS, Workload};
 use crate::beside::Loop;
 use derive::Deriver;
 
-/// How many requests are drawn; they are sent in this order, over and over.
-const DRAWN: usize = 4096;
+/// How many requests are drawn; they are sent in this order, over and over. Each distinct one is asked for before every
+/// window, so there are fewer of those that cost more.
+fn drawn(workload: &Workload) -> usize {
+    let several = workload
+        .parts()
+        .iter()
+        .any(|part| part.expect.statements > 1);
+    if several || workload.writes() {
+        1024
+    } else {
+        4096
+    }
+}
 
 /// The requests of one workload with the right answers of each.
 #[derive(Debug)]
@@ -124,8 +135,8 @@ impl Answers {
         }
         let mut distinct = Vec::new();
         let mut index_of = HashMap::new();
-        let mut order = Vec::with_capacity(DRAWN);
-        for request in workload.draw(DRAWN, seed) {
+        let mut order = Vec::with_capacity(drawn(workload));
+        for request in workload.draw(drawn(workload), seed) {
             let index = *index_of.entry(request.clone()).or_insert_with(|| {
                 distinct.push(request);
                 distinct.len() - 1

@@ -95,9 +95,6 @@ pub fn inspect(
     provisioned: &mut Provisioned,
     stop: &AtomicBool,
 ) -> Result<Inspection> {
-    if workload.writes() {
-        provisioned.settle(stop)?;
-    }
     let Provisioned {
         database,
         monitor,
@@ -112,6 +109,8 @@ pub fn inspect(
         },
         None => settings.clone(),
     };
+    // Sessions report what they did when they end, and those of a restore may have a moment to go.
+    monitor.wait_until_alone(stop)?;
     let (statements, commits) = (monitor.statements()?, monitor.commits()?);
     let running = RunningServer::start(server, &settings, run_folder, stop)?;
     // A driver may still be at work on connections that it has just opened.

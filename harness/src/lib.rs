@@ -18,6 +18,7 @@ pub mod expected;
 pub mod folders;
 pub mod generator;
 pub mod inspection;
+pub mod interference;
 pub mod judgement;
 pub mod list;
 pub mod load_command;

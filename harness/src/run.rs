@@ -152,15 +152,28 @@ pub fn run(args: &RunArgs, stop: &AtomicBool) -> Result<Verdict> {
     session.close(ended)
 }
 
+/// The workloads named, each after the one that it is compared with.
+///
 /// # Errors
 /// An unknown name.
 pub fn chosen_workloads(names: &[String], catalog: &Catalog) -> Result<Vec<Workload>> {
-    let chosen = names.iter().map(|name| {
+    let find = |name: &String| {
         by_name("workload", name, &catalog.workloads, |workload| {
             &workload.name
         })
-    });
-    chosen.map(|workload| workload.cloned()).collect()
+    };
+    let mut chosen: Vec<Workload> = Vec::new();
+    for name in names {
+        let workload = find(name)?;
+        let background = workload.background.as_ref();
+        let alone = background.and_then(|background| background.alone.as_ref());
+        for workload in alone.map(find).transpose()?.into_iter().chain([workload]) {
+            if chosen.iter().all(|earlier| earlier.name != workload.name) {
+                chosen.push(workload.clone());
+            }
+        }
+    }
+    Ok(chosen)
 }
 
 /// The servers named, or all.
@@ -248,7 +261,11 @@ fn plan(args: &RunArgs, workloads: &[Workload], servers: &[Server]) -> Result<Pl
             .map(|workload| Ladder {
                 workload: workload.name.clone(),
                 definition: definition(workload),
-                rungs: rungs(args),
+                rungs: rungs(args, workload, workloads),
+                alone: workload
+                    .background
+                    .as_ref()
+                    .and_then(|background| background.alone.clone()),
             })
             .collect(),
         servers: servers.iter().map(|server| server.name.clone()).collect(),
@@ -281,14 +298,20 @@ fn plan(args: &RunArgs, workloads: &[Workload], servers: &[Server]) -> Result<Pl
 
 /// See [`Ladder::definition`].
 pub fn definition(workload: &Workload) -> String {
-    sha256(format!("{:?}", workload.shape).as_bytes())
+    let Workload {
+        shape, background, ..
+    } = workload;
+    sha256(format!("{shape:?} {background:?}").as_bytes())
 }
 
 /// Without the rungs of the open loop whose rate is a share: they are added once the capacity is known.
-fn rungs(args: &RunArgs) -> Vec<Rung> {
+fn rungs(args: &RunArgs, workload: &Workload, all: &[Workload]) -> Vec<Rung> {
     let connections = args.connections.unwrap_or(4 * args.pool);
     let closed: &[usize] = match (args.closed.as_slice(), args.rates.as_slice()) {
-        ([], []) => &DEFAULT_CLOSED,
+        ([], []) => match usual_rate(workload, all) {
+            Some(rate) => return vec![Rung::Open { rate, connections }],
+            None => &DEFAULT_CLOSED,
+        },
         (closed, _) => closed,
     };
     let closed = closed
@@ -305,4 +328,19 @@ fn rungs(args: &RunArgs) -> Vec<Rung> {
         }
     }
     rungs
+}
+
+/// What is measured beside another workload has a rate of its own, and so has the one it is compared with.
+fn usual_rate(workload: &Workload, all: &[Workload]) -> Option<f64> {
+    let compared = |other: &&Workload| {
+        let background = other.background.as_ref();
+        other.name == workload.name
+            || background
+                .is_some_and(|background| background.alone.as_ref() == Some(&workload.name))
+    };
+    let mut rates = all
+        .iter()
+        .filter(compared)
+        .filter_map(|other| other.background.as_ref()?.rate);
+    rates.next().map(f64::from)
 }

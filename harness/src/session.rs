@@ -187,8 +187,12 @@ impl Session {
         if !self.campaign.inspections.is_empty() {
             return Ok(());
         }
+        let written = self.workloads.iter().any(Workload::writes);
         for (workload, answers) in self.workloads.iter().zip(answers) {
             for subject in serving(subjects, workload) {
+                if written {
+                    self.rig.provisioned.settle(stop)?;
+                }
                 let inspected = inspection::inspect(
                     &subject.server,
                     &subject.settings,

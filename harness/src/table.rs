@@ -11,7 +11,7 @@ use crate::process::Profile;
 use crate::rows::{self, cell};
 use crate::rung::Rung;
 use crate::verdicts::{NoiseFloors, Pair, apart, subjects};
-use crate::{sentences, stdout, theory, time_spent, verdicts};
+use crate::{interference, sentences, stdout, theory, time_spent, verdicts};
 
 /// Prints a campaign's tables and what there is to know about them on stdout.
 pub fn print(campaign: &Campaign) {
@@ -37,6 +37,7 @@ pub fn text(campaign: &Campaign) -> String {
                 lines.extend(time_spent::of_rungs(campaign, workload, &rungs));
             }
         }
+        lines.extend(interference::lines(campaign, ladder));
         lines.extend(notes(campaign, ladder));
     }
     lines.iter().map(|line| format!("{line}\n")).collect()

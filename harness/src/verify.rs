@@ -82,6 +82,7 @@ pub fn run(args: &VerifyArgs, stop: &AtomicBool) -> Result<Verdict> {
                 settings,
                 provisioned: &mut provisioned,
                 stop,
+                written: true,
             };
             rows.extend(subject.verify(&workloads, &answers)?);
         }
@@ -142,6 +143,8 @@ struct Subject<'a> {
     settings: Settings,
     provisioned: &'a mut Provisioned,
     stop: &'a AtomicBool,
+    /// Whether the workload before may have changed rows.
+    written: bool,
 }
 
 impl Subject<'_> {
@@ -155,6 +158,10 @@ impl Subject<'_> {
         let startup = startup.map(|(startup, _)| startup);
         let mut rows = Vec::new();
         for (workload, answers) in workloads.iter().zip(answers) {
+            if workload.writes() || self.written {
+                self.provisioned.settle(self.stop)?;
+            }
+            self.written = workload.writes();
             let verified = match (self.server.skips(workload), &startup) {
                 (Some(reason), _) => Verified::NotSupported(reason.to_owned()),
                 (None, Err(error)) => failed(error)?,

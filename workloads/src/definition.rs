@@ -184,6 +184,8 @@ struct WireBackground {
     connections: Spanned<usize>,
     /// The same workload without it.
     alone: Option<Spanned<String>>,
+    /// Requests a second that are measured beside it, unless something else is asked for.
+    rate: Option<Spanned<u32>>,
 }
 
 /// One file being read: what an error needs to say where it is.
@@ -308,7 +310,17 @@ fn background_of(
         workload: Box::new(workload.clone()),
         connections,
         alone: alone.transpose()?,
+        rate: rate_of(source, wire)?,
     })
+}
+
+fn rate_of(source: &Source<'_>, wire: &WireBackground) -> Result<Option<u32>, DefinitionError> {
+    match &wire.rate {
+        Some(rate) if !(1..=1_000_000).contains(rate.get_ref()) => {
+            Err(source.refuse(Some(rate.span()), "`rate` may be 1 to 1000000 a second"))
+        }
+        rate => Ok(rate.as_ref().map(|rate| *rate.get_ref())),
+    }
 }
 
 /// A workload that another one names: one that can be requested by itself and waits for an answer.

@@ -86,6 +86,8 @@ pub struct Background {
     pub connections: usize,
     /// The same workload without it, to be measured as well.
     pub alone: Option<String>,
+    /// Requests a second to measure at beside it, unless something else is asked for.
+    pub rate: Option<u32>,
 }
 
 /// The media type of every JSON answer.

@@ -16,7 +16,7 @@ pub(crate) const COUNT_STATEMENTS: [(&str, &str, &str); 2] = [
 ];
 
 /// Name, value and reason.
-pub const SETTINGS: [(&str, &str, &str); 17] = [
+pub const SETTINGS: [(&str, &str, &str); 18] = [
     (
         "listen_addresses",
         "127.0.0.1",
@@ -63,6 +63,11 @@ pub const SETTINGS: [(&str, &str, &str); 17] = [
         "checkpoint_timeout",
         "1h",
         "no checkpoint for its age within a window",
+    ),
+    (
+        "max_parallel_workers_per_gather",
+        "0",
+        "one statement is one process and one transaction: workers would be counted as more",
     ),
     (
         "autovacuum",

@@ -138,6 +138,8 @@ impl Server {
                 // As in a private cluster: its workers' transactions would count as the lane's.
                 "-c",
                 "autovacuum=off",
+                "-c",
+                "max_parallel_workers_per_gather=0",
             ])
             .start()?;
         let (host, port) = (container.get_host()?, container.get_host_port_ipv4(5432)?);
