@@ -41,11 +41,14 @@ impl Admission {
                 self.admitted.fetch_add(1, Ordering::Relaxed);
                 Ok(place)
             }
-            Err(_) => {
-                self.shed.fetch_add(1, Ordering::Relaxed);
-                Err(Failure::QueueFull)
-            }
+            Err(_) => Err(self.shed_one()),
         }
+    }
+
+    /// What becomes of a request for which there is no place.
+    pub(crate) fn shed_one(&self) -> Failure {
+        self.shed.fetch_add(1, Ordering::Relaxed);
+        Failure::QueueFull
     }
 
     pub(crate) fn admitted(&self) -> u64 {

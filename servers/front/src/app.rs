@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::admission::Admission;
 use crate::log::Log;
 use crate::timings::Timings;
-use crate::{Config, Failure, Lane, Timing, Work};
+use crate::{Config, Failure, Front, Lane, Timing, Work};
 
 /// What a request may take beyond the two waits it is allowed: the time PostgreSQL needs to end a statement.
 const GRACE: Duration = Duration::from_secs(1);
@@ -56,7 +56,7 @@ impl<L: Lane> App<L> {
 
     /// A request's way to the database and back: a place while the lane does `work`, then the body, and the time of
     /// each stage. The lane has until the deadline, which is for a database that has gone silent; a slow statement is
-    /// ended by PostgreSQL before it.
+    /// ended by PostgreSQL before it. Where the lane blocks the thread that is asking, nobody could tell the time.
     pub(crate) async fn ask_the_database<W: Work, T>(
         &self,
         work: W,
@@ -65,7 +65,11 @@ impl<L: Lane> App<L> {
         let mut laps = self.timings.start();
         let place = self.admission.admit()?;
         laps.admitted();
-        let asked = timeout(self.deadline, self.lane.run(work, laps)).await;
+        let asked = self.lane.run(work, laps);
+        let asked = match L::FRONT {
+            Front::Tasks => timeout(self.deadline, asked).await,
+            Front::ThreadPerConnection => Ok(asked.await),
+        };
         drop(place);
         let (answer, mut laps) = asked.unwrap_or(Err(Failure::StatementTimeout))?;
         laps.handed_over();

@@ -13,8 +13,8 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a server reaches PostgreSQL: driver, pool, and the threads that wait for it.
 ///
-/// A lane keeps one statement in flight a connection. When the client of a request goes away, its future is
-/// dropped; the statement then runs to its end, and its connection stays out of the pool until it has.
+/// A lane keeps one statement in flight a connection, unless it is [`Kind::Pipelined`]. When the client of a request goes
+/// away, its future is dropped; the statement then runs to its end, and its connection stays out of the pool until it has.
 ///
 /// A lane tells the [`Laps`] of each request two instants, in this order and on whatever thread they happen:
 /// [`connected`](Laps::connected) when the request holds its connection, before anything is sent on it, and
@@ -23,6 +23,7 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub trait Lane: Sized + Send + Sync + 'static {
     const NAME: &'static str;
     const KIND: Kind;
+    const FRONT: Front = Front::Tasks;
     /// Open files that a connection to the database takes.
     const FILES_PER_CONNECTION: u32 = 1;
     /// The crates whose versions `/about` gives.
@@ -62,12 +63,23 @@ pub trait Lane: Sized + Send + Sync + 'static {
     fn close(&self) -> impl Future<Output = ()> + Send;
 }
 
+/// What serves an HTTP connection, and so what the lane's futures are polled on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Front {
+    /// A task of the runtime. The lane must not block it.
+    Tasks,
+    /// One of `--threads`, which the lane may block: no request is cut off there by a deadline of the front's.
+    ThreadPerConnection,
+}
+
 /// Whether a thread waits while PostgreSQL works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     Nonblocking,
     Blocking,
+    /// Nonblocking, and requests share connections: several statements are in flight on each, and none is waited for.
+    Pipelined,
 }
 
 /// The place of a statement in the list that [`Lane::open`] was given.
@@ -105,7 +117,7 @@ impl Statements {
 pub struct PoolUse {
     /// Connections open.
     pub size: u32,
-    /// Connections that no request may take just now.
+    /// Connections that no request may take just now; of a pipelined lane, those that requests are using.
     pub in_use: u32,
 }
 

@@ -5,6 +5,11 @@
 //! sheds it if there is none), and awaits the lane under one deadline; [`failure`] decides the answer if that
 //! fails. Routes that need no connection, which are the workloads without SQL, `/about` and `/usage`, take no place.
 //!
+//! A lane chooses what serves a connection ([`Front`]): a task of tokio's, or one of `--threads`
+//! ([`thread_per_connection`]). Where it is a thread, a request waits for one before anything else, with the bounds that
+//! a wait for a connection to the database has in the other lanes: `pool + queue` requests are on their way at a time,
+//! and none waits longer than `--queue-wait`. That wait comes before the stages below.
+//!
 //! # Where the time goes
 //!
 //! `/usage` has, under `timings`, how long the successful requests to the database have spent in each stage since the
@@ -41,6 +46,7 @@ mod server;
 mod session;
 mod signals;
 mod streamed;
+mod thread_per_connection;
 mod timings;
 mod work;
 
@@ -54,7 +60,9 @@ use tokio::runtime::{Builder, Runtime};
 
 pub use config::{Config, Profile, Timing};
 pub use failure::Failure;
-pub use lane::{CONNECT_TIMEOUT, Cause, Kind, Lane, OpenError, PoolUse, StatementId, no_answer};
+pub use lane::{
+    CONNECT_TIMEOUT, Cause, Front, Kind, Lane, OpenError, PoolUse, StatementId, no_answer,
+};
 pub use server::{StartError, run};
 pub use session::{RowSink, Session, Work};
 pub use timings::Laps;
@@ -79,7 +87,7 @@ pub fn main<L: Lane>() -> ExitCode {
 }
 
 fn serve<L: Lane>(config: &Config) -> Result<(), StartError> {
-    open_files::ensure(config.pool, L::FILES_PER_CONNECTION)?;
+    open_files::ensure::<L>(config)?;
     let runtime = runtime::<L>(config).map_err(StartError::Runtime)?;
     let served = runtime.block_on(async {
         let shutdown = signals::first().map_err(StartError::Runtime)?;
@@ -97,10 +105,15 @@ fn serve<L: Lane>(config: &Config) -> Result<(), StartError> {
 fn runtime<L: Lane>(config: &Config) -> io::Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
     builder.enable_all();
-    if L::KIND == Kind::Blocking {
+    match (L::FRONT, L::KIND) {
+        (Front::Tasks, Kind::Nonblocking | Kind::Pipelined) => &mut builder,
         // The lane's permits bound the jobs; one more thread opens and closes the pool.
-        builder.max_blocking_threads(config.threads() as usize + 1);
-    }
+        (Front::Tasks, Kind::Blocking) => {
+            builder.max_blocking_threads(config.threads() as usize + 1)
+        }
+        // Nothing but signals and timers, and the opening of the pool.
+        (Front::ThreadPerConnection, _) => builder.worker_threads(1).max_blocking_threads(1),
+    };
     builder.build()
 }
 

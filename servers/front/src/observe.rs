@@ -17,7 +17,7 @@ use workloads::JSON;
 use crate::app::{App, Failures};
 use crate::routes::answer;
 use crate::timings::Report;
-use crate::{Kind, Lane, Profile, Timing};
+use crate::{Front, Kind, Lane, Profile, Timing};
 
 /// The versions this server was built with.
 const LOCK_FILE: &str = include_str!("../../../Cargo.lock");
@@ -69,10 +69,13 @@ pub(crate) async fn about<L: Lane>(State(app): State<Arc<App<L>>>) -> Response {
         profile: config.profile,
         pool: config.pool,
         threads: match L::KIND {
-            Kind::Nonblocking => 0,
+            Kind::Nonblocking | Kind::Pipelined => 0,
             Kind::Blocking => config.threads(),
         },
-        worker_threads: Handle::current().metrics().num_workers(),
+        worker_threads: match L::FRONT {
+            Front::Tasks => Handle::current().metrics().num_workers(),
+            Front::ThreadPerConnection => config.threads() as usize,
+        },
         queue: config.queue,
         queue_wait_ms: config.queue_wait.as_millis(),
         statement_timeout_ms: config.statement_timeout_ms(),

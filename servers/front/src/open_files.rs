@@ -1,8 +1,8 @@
-//! The limit on open files: raised as far as the system lets us, and checked against the pool.
+//! The limit on open files: raised as far as the system lets us, and checked against the pool and the threads.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::StartError;
+use crate::{Config, Front, Lane, StartError};
 
 /// Listener, runtime, standard streams, and some clients.
 const OTHERS: u64 = 64;
@@ -11,8 +11,14 @@ const OTHERS: u64 = 64;
 ///
 /// # Errors
 /// [`StartError::OpenFiles`] when a pool of this size does not fit all the same.
-pub(crate) fn ensure(pool: u32, files_per_connection: u32) -> Result<(), StartError> {
-    let needed = u64::from(pool) * u64::from(files_per_connection) + OTHERS;
+pub(crate) fn ensure<L: Lane>(config: &Config) -> Result<(), StartError> {
+    let threads = match L::FRONT {
+        Front::Tasks => 0,
+        // What wakes it.
+        Front::ThreadPerConnection => config.threads(),
+    };
+    let of_the_pool = u64::from(config.pool) * u64::from(L::FILES_PER_CONNECTION);
+    let needed = of_the_pool + u64::from(threads) + OTHERS;
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return Ok(());
     };

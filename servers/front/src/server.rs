@@ -15,10 +15,20 @@ use tokio::time::sleep;
 use workloads::{Catalog, DefinitionError};
 
 use crate::app::App;
-use crate::{Config, Lane, OpenError, log, routes};
+use crate::thread_per_connection::{self, Limits, Refusal};
+use crate::{Config, Failure, Front, Lane, OpenError, log, routes};
 
 /// How long requests in flight may take to end after the first signal.
 const DRAIN: Duration = Duration::from_secs(5);
+
+/// How long a client that holds a thread may be silent between requests.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// How long it may take over a request's head, and then its body; and how long it may not take anything of an answer.
+const CLIENT_WAIT: Duration = Duration::from_secs(10);
+
+/// Whoever measures a server that is full has to be answered: at once, and at no cost to who waits.
+const NEVER_QUEUED: &[&str] = &["GET /about ", "GET /usage "];
 
 /// Why a server did not start, or could not go on. Displays as one line; causes follow in its chain.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +89,11 @@ pub async fn run<L: Lane>(
     };
     let app = Arc::new(App::new(lane, config.clone()));
     announce(&listener, ready).map_err(StartError::Ready)?;
-    let served = serve(listener, router.with_state(Arc::clone(&app)), shutdown).await;
+    let router = router.with_state(Arc::clone(&app));
+    let served = match L::FRONT {
+        Front::Tasks => serve(listener, router, shutdown).await,
+        Front::ThreadPerConnection => serve_on_threads(listener, router, &app, shutdown).await,
+    };
     let unfinished = app.admission.in_flight();
     if unfinished > 0 {
         log::line(&format!(
@@ -134,4 +148,33 @@ async fn serve(
         served = axum::serve(listener, router).with_graceful_shutdown(signal) => served,
         () = out_of_time => Ok(()),
     }
+}
+
+/// As many requests are on their way as in the other front, served or waiting: `pool + queue`. Here it is all of them,
+/// since those that need no connection wait for a thread too.
+async fn serve_on_threads<L: Lane>(
+    listener: TcpListener,
+    router: Router,
+    app: &Arc<App<L>>,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let config = &app.config;
+    let limits = Limits {
+        threads: config.threads() as usize,
+        queue: (config.pool + config.queue).saturating_sub(config.threads()) as usize,
+        queue_wait: config.queue_wait,
+        never_queued: NEVER_QUEUED,
+        idle: IDLE,
+        request: CLIENT_WAIT,
+        answer_stall: CLIENT_WAIT,
+        drain: DRAIN,
+    };
+    let app = Arc::clone(app);
+    let refusal = move |why| {
+        app.fail(match why {
+            Refusal::QueueFull => app.admission.shed_one(),
+            Refusal::WaitedTooLong => Failure::NoConnection,
+        })
+    };
+    thread_per_connection::serve(listener.into_std()?, router, limits, refusal, shutdown).await
 }

@@ -1,10 +1,14 @@
 //! HTTP for blocking handlers: at most `threads` connections are served at a time, each by a thread of its own, on
 //! which the handlers may block. One more thread accepts.
 //!
-//! A connection keeps its thread from request to request. While others wait for a thread with a request, every answer
-//! ends its connection (`connection: close`), and a silent connection goes back to the door at once, the longest
-//! silent first and no more of them than there are others waiting; so everybody gets a turn. A silent connection is
-//! not closed for that: the client may be sending its next request right now, and would lose it.
+//! A connection keeps its thread from request to request. While others wait for a thread with a request, a silent
+//! connection goes back to the door at once, the longest silent first and no more of them than there are others
+//! waiting; one that has just been answered is silent. It queues again when it speaks, so that everybody gets a turn
+//! and keeps the connection. A client that sends its requests without waiting for the answers is never silent: after
+//! [`MOST_IN_A_ROW`] of them, its connection ends with an answer that says so.
+//!
+//! Whoever waits longer than it may, or finds the queue full, is refused by the thread that accepts. That thread also
+//! answers what must never wait: what an operator asks of a server that is full.
 
 mod bell;
 mod connection;
@@ -15,9 +19,11 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -34,6 +40,9 @@ use connection::Connection;
 use door::Door;
 use turns::{Seat, Turns};
 
+/// Requests that one connection has answered while others wait for its thread.
+const MOST_IN_A_ROW: u32 = 64;
+
 /// What the server puts up with.
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
@@ -41,6 +50,11 @@ pub(crate) struct Limits {
     pub(crate) threads: usize,
     /// Connections that may wait for a thread with a request; the next one is refused.
     pub(crate) queue: usize,
+    /// The longest it may wait there.
+    pub(crate) queue_wait: Duration,
+    /// How requests begin that the thread that accepts answers itself when they come to it, as in `GET /usage `. Their
+    /// handlers must not block.
+    pub(crate) never_queued: &'static [&'static str],
     /// The longest a connection may be silent between requests, or before the first.
     pub(crate) idle: Duration,
     /// The longest a request's head, and then its body, may take to arrive.
@@ -51,9 +65,17 @@ pub(crate) struct Limits {
     pub(crate) drain: Duration,
 }
 
+/// Why a request was not given to a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    QueueFull,
+    /// It has waited for [`Limits::queue_wait`].
+    WaitedTooLong,
+}
+
 /// Serves `router` until `shutdown` completes and what was in flight has been answered, or `limits.drain` is over:
 /// a handler that blocks beyond it keeps its thread until the process ends. `refusal` makes the answer to a
-/// connection that finds the queue full.
+/// request that no thread will answer.
 ///
 /// Everything but this future runs on threads of its own. They belong to the tokio runtime this is called in as far
 /// as timers are concerned: a handler may use them.
@@ -64,7 +86,7 @@ pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
     limits: Limits,
-    refusal: impl Fn() -> Response + Send + 'static,
+    refusal: impl Fn(Refusal) -> Response + Send + 'static,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
@@ -73,12 +95,14 @@ pub(crate) async fn serve(
     let stop = Stop(Arc::clone(&turns));
     let crew = hire(&router, &turns, &limits)?;
     let (tell, mut told) = oneshot::channel();
-    let stopped = stop.clone();
+    let (stopped, runtime) = (stop.clone(), Handle::try_current().ok());
     thread::Builder::new()
         .name("http-accept".to_owned())
         .spawn(move || {
+            let _timers = runtime.as_ref().map(Handle::enter);
             let drain = limits.drain;
-            let kept = Door::new(listener, Arc::clone(&turns), limits, refusal).keep();
+            let door = Door::new(listener, Arc::clone(&turns), router, limits, refusal);
+            let kept = door.keep();
             drop(stopped);
             if turns.wait_for_the_end(drain) {
                 for worker in crew {
@@ -205,21 +229,33 @@ impl Worker {
         }
     }
 
-    /// The router, and the end of the connection after an answer while others wait for the thread.
+    /// The router, and the end of the connection when the server ends or others have waited for too many answers.
     fn respond(&self) -> impl Fn(hyper::Request<Incoming>) -> connection::Answering + 'static {
         let router = self.router.clone();
         let turns = Arc::clone(&self.turns);
+        let in_a_row = Rc::new(Cell::new(0));
         move |request| {
             let answer = router.clone().call(request);
-            let turns = Arc::clone(&turns);
+            let (turns, in_a_row) = (Arc::clone(&turns), Rc::clone(&in_a_row));
             Box::pin(async move {
-                let mut response = answer.await.unwrap_or_else(|never| match never {});
-                if turns.is_pressed() || turns.is_ending() {
-                    let close = HeaderValue::from_static("close");
-                    response.headers_mut().insert(CONNECTION, close);
+                let response = answer.await.unwrap_or_else(|never| match never {});
+                in_a_row.set(if turns.is_pressed() {
+                    in_a_row.get() + 1
+                } else {
+                    0
+                });
+                if turns.is_ending() || in_a_row.get() >= MOST_IN_A_ROW {
+                    return last(response);
                 }
                 response
             })
         }
     }
+}
+
+/// An answer that ends its connection.
+fn last(mut response: Response) -> Response {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
+    response
 }

@@ -1,5 +1,5 @@
-//! The thread that accepts: new connections until they have a request and find a thread or a place in the queue,
-//! and the refusal of those that find neither.
+//! The thread that accepts: connections until they have a request and find a thread or a place in the queue, and the
+//! answers that are given without a thread: to what is refused, and to what never waits.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -8,13 +8,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::http::header::{CONNECTION, HeaderValue};
+use axum::Router;
 use axum::response::Response;
+use hyper::Request;
+use hyper::body::Incoming;
 use nix::poll::{PollFd, PollFlags};
+use tower_service::Service;
 
-use super::Limits;
-use super::connection::Connection;
+use super::connection::{Answering, Connection};
 use super::turns::Turns;
+use super::{Limits, Refusal, last};
 
 /// How often connections are looked at that have been silent for long, or cannot be accepted now.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -22,15 +25,19 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Accepted before others are looked at.
 const ACCEPTS: usize = 64;
 
+/// Read of a request to tell whether it may wait: its method, and a short path.
+const START_BYTES: usize = 32;
+
 pub(super) struct Door<F> {
     listener: TcpListener,
     turns: Arc<Turns>,
+    router: Router,
     limits: Limits,
     refusal: Rc<F>,
     /// Connections without a request, which therefore wait for nothing: new ones, and those that gave way.
     silent: Vec<Silent>,
-    /// Connections that are being told that the queue is full.
-    refused: Vec<Connection>,
+    /// Connections that get one answer here, and then end.
+    answered: Vec<Connection>,
     /// Accepting failed, most likely for want of open files.
     resting: bool,
 }
@@ -40,21 +47,23 @@ struct Silent {
     since: Instant,
 }
 
-impl<F: Fn() -> Response + 'static> Door<F> {
+impl<F: Fn(Refusal) -> Response + 'static> Door<F> {
     /// `listener` must not block.
     pub(super) fn new(
         listener: TcpListener,
         turns: Arc<Turns>,
+        router: Router,
         limits: Limits,
         refusal: F,
     ) -> Door<F> {
         Door {
             listener,
             turns,
+            router,
             limits,
             refusal: Rc::new(refusal),
             silent: Vec::new(),
-            refused: Vec::new(),
+            answered: Vec::new(),
             resting: false,
         }
     }
@@ -68,13 +77,17 @@ impl<F: Fn() -> Response + 'static> Door<F> {
                 return Ok(());
             }
             let now = Instant::now();
-            self.refused.retain_mut(|connection| {
+            let (overdue, next_overdue) = self.turns.overdue(now, self.limits.queue_wait);
+            for stream in overdue {
+                self.refuse(stream, Refusal::WaitedTooLong);
+            }
+            self.answered.retain_mut(|connection| {
                 !connection.advance(&waker) && connection.deadline().is_none_or(|end| now < end)
             });
             let sent_back = self.turns.sent_back().into_iter();
             self.silent
                 .extend(sent_back.map(|(stream, since)| Silent { stream, since }));
-            let spoke = self.wait()?;
+            let spoke = self.wait(next_overdue)?;
             self.admit(&spoke);
             if self.turns.is_pressed() {
                 self.turns.press();
@@ -83,10 +96,12 @@ impl<F: Fn() -> Response + 'static> Door<F> {
         }
     }
 
-    /// Waits for something to happen. Tells for each of the silent connections whether it has spoken.
-    fn wait(&mut self) -> io::Result<Vec<bool>> {
-        let nothing = self.silent.is_empty() && self.refused.is_empty();
-        let timeout = (self.resting || !nothing).then_some(LOOK_AGAIN);
+    /// Waits for something to happen, until somebody has waited too long. Tells for each of the silent connections
+    /// whether it has spoken.
+    fn wait(&mut self, next_overdue: Option<Duration>) -> io::Result<Vec<bool>> {
+        let nothing = self.silent.is_empty() && self.answered.is_empty();
+        let look_again = (self.resting || !nothing).then_some(LOOK_AGAIN);
+        let timeout = look_again.into_iter().chain(next_overdue).min();
         let listens = if self.resting {
             PollFlags::empty()
         } else {
@@ -101,9 +116,9 @@ impl<F: Fn() -> Response + 'static> Door<F> {
                 .iter()
                 .map(|silent| PollFd::new(silent.stream.as_fd(), PollFlags::POLLIN)),
         );
-        let refused_start = descriptors.len();
-        let mut polled = Vec::with_capacity(self.refused.len());
-        for connection in &self.refused {
+        let answered_start = descriptors.len();
+        let mut polled = Vec::with_capacity(self.answered.len());
+        for connection in &self.answered {
             if let Some(descriptor) = connection.poll_fd() {
                 descriptors.push(descriptor);
                 polled.push(connection);
@@ -111,10 +126,10 @@ impl<F: Fn() -> Response + 'static> Door<F> {
         }
         self.turns.door.sleep(&mut descriptors, timeout)?;
         let happened = |descriptor: &PollFd<'_>| descriptor.revents().unwrap_or(PollFlags::empty());
-        for (connection, descriptor) in polled.iter().zip(descriptors.iter().skip(refused_start)) {
+        for (connection, descriptor) in polled.iter().zip(descriptors.iter().skip(answered_start)) {
             connection.note(happened(descriptor));
         }
-        let silent = descriptors.iter().take(refused_start).skip(2);
+        let silent = descriptors.iter().take(answered_start).skip(2);
         Ok(silent
             .map(|descriptor| !happened(descriptor).is_empty())
             .collect())
@@ -129,11 +144,24 @@ impl<F: Fn() -> Response + 'static> Door<F> {
                 if now < connection.since + self.limits.idle {
                     self.silent.push(connection);
                 }
-            } else if matches!(connection.stream.peek(&mut [0]), Ok(1..))
-                && let Err(stream) = self.turns.offer(connection.stream, true)
-            {
-                self.refuse(stream);
+            } else {
+                self.let_in(connection.stream);
             }
+        }
+    }
+
+    /// To a thread, or to the queue, or not at all; and a connection that the client has closed to its end.
+    fn let_in(&mut self, stream: TcpStream) {
+        let mut start = [0; START_BYTES];
+        let Ok(length @ 1..) = stream.peek(&mut start) else {
+            return;
+        };
+        let start = start.get(..length).unwrap_or_default();
+        let mut never_queued = self.limits.never_queued.iter();
+        if never_queued.any(|beginning| start.starts_with(beginning.as_bytes())) {
+            self.answer_here(stream);
+        } else if let Err(stream) = self.turns.offer(stream, true) {
+            self.refuse(stream, Refusal::QueueFull);
         }
     }
 
@@ -166,14 +194,27 @@ impl<F: Fn() -> Response + 'static> Door<F> {
         }
     }
 
-    fn refuse(&mut self, stream: TcpStream) {
+    fn refuse(&mut self, stream: TcpStream, why: Refusal) {
         let refusal = Rc::clone(&self.refusal);
-        self.refused
-            .push(Connection::new(stream, &self.limits, move |_| {
-                let mut response = refusal();
-                let close = HeaderValue::from_static("close");
-                response.headers_mut().insert(CONNECTION, close);
-                Box::pin(std::future::ready(response))
-            }));
+        self.answer(stream, move |_| {
+            Box::pin(std::future::ready(last(refusal(why))))
+        });
+    }
+
+    fn answer_here(&mut self, stream: TcpStream) {
+        let router = self.router.clone();
+        self.answer(stream, move |request| {
+            let answer = router.clone().call(request);
+            Box::pin(async { last(answer.await.unwrap_or_else(|never| match never {})) })
+        });
+    }
+
+    fn answer(
+        &mut self,
+        stream: TcpStream,
+        respond: impl Fn(Request<Incoming>) -> Answering + 'static,
+    ) {
+        let connection = Connection::new(stream, &self.limits, respond);
+        self.answered.push(connection);
     }
 }

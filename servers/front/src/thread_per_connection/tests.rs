@@ -25,7 +25,7 @@ use hyper::body::{Body as HttpBody, Frame};
 use tokio::sync::oneshot;
 
 use self::client::Client;
-use super::{Limits, serve};
+use super::{Limits, Refusal, serve};
 
 /// Far more than anything here takes, far less than a client that is forgotten.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -34,6 +34,8 @@ fn limits(threads: usize, queue: usize) -> Limits {
     Limits {
         threads,
         queue,
+        queue_wait: Duration::from_secs(60),
+        never_queued: &["GET /unqueued "],
         idle: Duration::from_secs(60),
         request: Duration::from_secs(60),
         answer_stall: Duration::from_secs(60),
@@ -133,6 +135,8 @@ fn router(gate: &Arc<Gate>) -> Router {
     let gate = Arc::clone(gate);
     Router::new()
         .route("/hello", get(async || "hello"))
+        .route("/unqueued", get(async || "never queued"))
+        .route("/ten-ms", get(ten_ms))
         .route("/echo", post(async |body: Bytes| body))
         .route("/unread", post(async || "unread"))
         .route("/numbers", get(async || Body::new(Numbers(1..=1000))))
@@ -152,18 +156,21 @@ async fn panics() {
     std::panic::resume_unwind(Box::new("a handler's fault"));
 }
 
+async fn ten_ms() {
+    thread::sleep(Duration::from_millis(10));
+}
+
 async fn timer() -> &'static str {
     tokio::time::sleep(Duration::from_millis(20)).await;
     "woken"
 }
 
-fn refusal() -> axum::response::Response {
-    (
-        StatusCode::SERVICE_UNAVAILABLE,
-        [(RETRY_AFTER, "1")],
-        "full",
-    )
-        .into_response()
+fn refusal(why: Refusal) -> axum::response::Response {
+    let why = match why {
+        Refusal::QueueFull => "full",
+        Refusal::WaitedTooLong => "waited too long",
+    };
+    (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "1")], why).into_response()
 }
 
 /// A body without a length, a frame for each number.

@@ -26,7 +26,8 @@ pub(super) struct Turns {
 
 #[derive(Debug)]
 struct Line {
-    waiting: VecDeque<TcpStream>,
+    /// With the instant each came.
+    waiting: VecDeque<(TcpStream, Instant)>,
     /// Connections on their way back to the door, and since when they have been silent.
     sent_back: Vec<(TcpStream, Instant)>,
     /// Threads with nothing to do. Some may have been told and not be awake yet.
@@ -112,7 +113,7 @@ impl Turns {
         if self.is_ending() || line.waiting.len() >= line.free + queue {
             return Err(stream);
         }
-        line.waiting.push_back(stream);
+        line.waiting.push_back((stream, Instant::now()));
         self.settle(&line);
         drop(line);
         self.changed.notify_one();
@@ -123,7 +124,7 @@ impl Turns {
     pub(super) fn take(&self) -> Option<TcpStream> {
         let mut line = self.line();
         let next = loop {
-            if let Some(next) = line.waiting.pop_front() {
+            if let Some((next, _)) = line.waiting.pop_front() {
                 break Some(next);
             }
             if self.is_ending() {
@@ -156,7 +157,33 @@ impl Turns {
         }
         let next = line.waiting.pop_front();
         self.settle(&line);
-        next
+        next.map(|(next, _)| next)
+    }
+
+    /// The connections that have waited for as long as `queue_wait` and are not about to be served, and how long it is
+    /// until there is another.
+    pub(super) fn overdue(
+        &self,
+        now: Instant,
+        queue_wait: Duration,
+    ) -> (Vec<TcpStream>, Option<Duration>) {
+        let mut line = self.line();
+        let mut overdue = Vec::new();
+        let mut next = None;
+        while line.unserved() > 0
+            && let Some((_, since)) = line.waiting.front()
+        {
+            let waited = now.saturating_duration_since(*since);
+            next = queue_wait
+                .checked_sub(waited)
+                .filter(|left| !left.is_zero());
+            if next.is_some() {
+                break;
+            }
+            overdue.extend(line.waiting.pop_front().map(|(stream, _)| stream));
+        }
+        self.settle(&line);
+        (overdue, next)
     }
 
     /// A silent connection that gave way: it needs a thread again when it speaks.
