@@ -8,6 +8,7 @@ use axum::response::Response;
 use tokio::time::timeout;
 
 use crate::admission::Admission;
+use crate::live::Live;
 use crate::log::Log;
 use crate::timings::Timings;
 use crate::{Config, Failure, Front, Lane, Timing, Work};
@@ -24,6 +25,7 @@ pub(crate) struct App<L> {
     /// Transactions that were begun again, for the sake of another one.
     pub(crate) retries: Arc<AtomicU64>,
     pub(crate) timings: Timings,
+    pub(crate) live: Live,
     pub(crate) started: Instant,
     deadline: Duration,
     log: Log,
@@ -47,6 +49,7 @@ impl<L: Lane> App<L> {
             failures: Failures::default(),
             retries: Arc::default(),
             timings: Timings::new(config.timings == Timing::On),
+            live: Live::default(),
             started: Instant::now(),
             deadline: config.queue_wait + config.statement_timeout + GRACE,
             log: Log::default(),
@@ -102,6 +105,7 @@ impl<L: Lane> App<L> {
             | Failure::Absent
             | Failure::Exists
             | Failure::ClientGone
+            | Failure::NoMoreSubscribers
             | Failure::QueueFull => None,
             Failure::NoConnection => Some(&self.failures.no_connection),
             Failure::ConnectionLost(_) => Some(&self.failures.connection_lost),

@@ -38,6 +38,8 @@ pub enum Failure {
     Conflict(#[source] Cause),
     #[error("the queue is full")]
     QueueFull,
+    #[error("no more subscribers are taken")]
+    NoMoreSubscribers,
     #[error("no connection became free in time")]
     NoConnection,
     #[error("the connection to the database was lost, or could not be made")]
@@ -75,9 +77,10 @@ impl Failure {
             Failure::NoRoute | Failure::Absent => StatusCode::NOT_FOUND,
             Failure::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
             Failure::Exists | Failure::Conflict(_) => StatusCode::CONFLICT,
-            Failure::QueueFull | Failure::NoConnection | Failure::ConnectionLost(_) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Failure::QueueFull
+            | Failure::NoMoreSubscribers
+            | Failure::NoConnection
+            | Failure::ConnectionLost(_) => StatusCode::SERVICE_UNAVAILABLE,
             Failure::StatementTimeout => StatusCode::GATEWAY_TIMEOUT,
             Failure::Database(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }

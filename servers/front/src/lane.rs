@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Config, Failure, Laps, Profile, Work};
+use crate::{Config, Events, Failure, Laps, Profile, Work};
 
 /// How long a lane may take to open one connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,6 +53,22 @@ pub trait Lane: Sized + Send + Sync + 'static {
     /// # Errors
     /// No thread became free in time.
     fn wait(&self, duration: Duration) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Listens on a channel with a session of its own, beside the pool, and puts what it hears into `events`. When nobody
+    /// wants it any more, the future is dropped; a lane that listens on a thread asks [`Events::wanted`]. A session that is
+    /// lost must not be replaced: what was sent meanwhile would be missing from streams that go on.
+    ///
+    /// # Errors
+    /// The session cannot be opened, or is lost, or this lane has no way to listen.
+    fn listen(
+        &self,
+        channel: &str,
+        events: Events,
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        let refusal = format!("this lane cannot listen on `{channel}`");
+        drop(events);
+        async { Err(Failure::Database(refusal.into())) }
+    }
 
     fn pool_use(&self) -> PoolUse;
 

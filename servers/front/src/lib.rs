@@ -3,7 +3,8 @@
 //!
 //! A server's `main` calls [`main`] with its [`Lane`]. A request passes the router, takes a place ([`admission`]
 //! sheds it if there is none), and awaits the lane under one deadline; [`failure`] decides the answer if that
-//! fails. Routes that need no connection, which are the workloads without SQL, `/about` and `/usage`, take no place.
+//! fails. Routes that need no connection, which are the workloads without SQL, `/about` and `/usage`, take no place;
+//! neither do subscribers, who share a session beside the pool ([`live`]).
 //!
 //! A lane chooses what serves a connection ([`Front`]): a task of tokio's, or one of `--threads`
 //! ([`thread_per_connection`]). Where it is a thread, a request waits for one before anything else, with the bounds that
@@ -37,6 +38,7 @@ mod app;
 mod config;
 mod failure;
 mod lane;
+mod live;
 mod log;
 mod observe;
 mod open_files;
@@ -63,6 +65,7 @@ pub use failure::Failure;
 pub use lane::{
     CONNECT_TIMEOUT, Cause, Front, Kind, Lane, OpenError, PoolUse, StatementId, no_answer,
 };
+pub use live::{Events, listen_statement};
 pub use server::{StartError, run};
 pub use session::{RowSink, Session, Work};
 pub use timings::Laps;

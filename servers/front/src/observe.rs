@@ -120,6 +120,8 @@ struct Usage {
     pool: Pool,
     /// Requests that have a place now, waiting or at the database.
     in_flight: u32,
+    /// Of all channels; they have no place.
+    subscribers: usize,
     admitted: u64,
     shed: u64,
     failed: Failed,
@@ -170,6 +172,7 @@ pub(crate) async fn usage<L: Lane>(State(app): State<Arc<App<L>>>) -> Response {
             waiting: in_flight.saturating_sub(pool.in_use),
         },
         in_flight,
+        subscribers: app.live.subscribers(),
         admitted: app.admission.admitted(),
         shed: app.admission.shed(),
         failed: failed(&app.failures),

@@ -7,13 +7,13 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody, PathRejection};
 use axum::extract::{Path, RawQuery, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on, post};
 use bytes::Bytes;
 use workloads::{
-    Catalog, Delay, FeedEntry, Fortune, Greeting, HTML, Item, JSON, Method, NDJSON, Query, Shape,
+    Catalog, Delay, EVENTS, FeedEntry, Fortune, Greeting, HTML, Item, JSON, Method, NDJSON, Query, Shape,
     TEXT, TransferBody,
 };
 
@@ -23,7 +23,7 @@ use crate::work::{
     Create, Export, FindItem, FindItems, FindItemsAtOnce, ListFortunes, Object, OrderStatements,
     ReadFeed, ReadOrder, Retry, Select, Transfer, TransferStatements, Wait,
 };
-use crate::{Failure, Lane, observe, parameters, streamed};
+use crate::{Failure, Lane, live, observe, parameters, streamed};
 
 type Shared<L> = Arc<App<L>>;
 type Id = Result<Path<i32>, PathRejection>;
@@ -79,7 +79,8 @@ pub(crate) fn of<L: Lane>(catalog: &Catalog) -> (Router<Shared<L>>, Statements) 
             Shape::Create(query) => router.route(&plain, create(add(&query.sql), query)),
             Shape::Table(query) => router.route(&plain, table(add(&query.sql), query)),
             Shape::Export(query) => router.route(&plain, export(add(&query.sql), query)),
-            Shape::Mix { .. } | Shape::Live { .. } => router,
+            Shape::Live { channel } => router.route(&plain, subscribe(channel.as_str().into())),
+            Shape::Mix { .. } => router,
         };
     }
     let router = router
@@ -272,6 +273,19 @@ fn export<L: Lane>(statement: StatementId, query: &Query) -> MethodRouter<Shared
         };
         match begun {
             Ok(body) => ([(CONTENT_TYPE, HeaderValue::from_static(NDJSON))], body).into_response(),
+            Err(failure) => app.refuse(failure),
+        }
+    })
+}
+
+fn subscribe<L: Lane>(channel: Arc<str>) -> MethodRouter<Shared<L>> {
+    get(async move |State(app): State<Shared<L>>| {
+        match live::subscribe(&app, &channel).await {
+            Ok(body) => {
+                let never_cached = [(CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+                (never_cached, answer(EVENTS, body)).into_response()
+            }
+            // What became of the session has been noted.
             Err(failure) => app.refuse(failure),
         }
     })

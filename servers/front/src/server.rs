@@ -90,6 +90,14 @@ pub async fn run<L: Lane>(
     let app = Arc::new(App::new(lane, config.clone()));
     announce(&listener, ready).map_err(StartError::Ready)?;
     let router = router.with_state(Arc::clone(&app));
+    let shutdown = {
+        let app = Arc::clone(&app);
+        // Streams have no end of their own to wait for.
+        async move {
+            shutdown.await;
+            app.live.end();
+        }
+    };
     let served = match L::FRONT {
         Front::Tasks => serve(listener, router, shutdown).await,
         Front::ThreadPerConnection => serve_on_threads(listener, router, &app, shutdown).await,
@@ -100,6 +108,7 @@ pub async fn run<L: Lane>(
             "stopped with {unfinished} requests unanswered after a drain of {DRAIN:?}"
         ));
     }
+    app.live.closed().await;
     app.lane.close().await;
     served.map_err(StartError::Serve)
 }
