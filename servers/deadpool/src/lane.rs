@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, Object, Pool, PoolBuilder, PoolError, Runtime};
 use front::{
-    CONNECT_TIMEOUT, Cause, Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile,
+    CONNECT_TIMEOUT, Cause, Config, Events, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile,
     RowSink, Session, StatementId, Work, no_answer,
 };
 use futures_util::TryStreamExt;
@@ -15,11 +15,14 @@ use tokio::time::{sleep, timeout};
 use tokio_postgres::{NoTls, RowStream};
 use workloads::{FromRow, FromRows, Param};
 
+use crate::listening;
+
 /// A pool of tokio-postgres clients, each with every statement in its cache.
 #[derive(Debug)]
 pub(crate) struct Deadpool {
     pool: Pool,
     statements: Vec<String>,
+    postgres: tokio_postgres::Config,
 }
 
 impl Lane for Deadpool {
@@ -30,12 +33,13 @@ impl Lane for Deadpool {
     async fn open(flags: &Config, statements: &[String]) -> Result<Deadpool, OpenError> {
         let postgres = config(flags, Deadpool::NAME)?;
         let address = address(&postgres);
-        let pool = builder(flags, postgres).build();
+        let pool = builder(flags, postgres.clone()).build();
         let pool = pool.map_err(|source| OpenError::connection(&address, 0, flags.pool, source))?;
         open_whole(&pool, flags.pool, statements, &address).await?;
         Ok(Deadpool {
             pool,
             statements: statements.to_vec(),
+            postgres,
         })
     }
 
@@ -56,6 +60,10 @@ impl Lane for Deadpool {
     async fn wait(&self, duration: Duration) -> Result<(), Failure> {
         sleep(duration).await;
         Ok(())
+    }
+
+    async fn listen(&self, channel: &str, events: Events) -> Result<(), Failure> {
+        listening::listen(&self.postgres, channel, events).await
     }
 
     fn pool_use(&self) -> PoolUse {

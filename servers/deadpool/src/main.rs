@@ -1,6 +1,7 @@
 //! The lane `deadpool`: tokio-postgres, nonblocking, with deadpool-postgres as its pool.
 
 mod lane;
+mod listening;
 
 use std::process::ExitCode;
 

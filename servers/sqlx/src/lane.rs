@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use front::{
-    CONNECT_TIMEOUT, Cause, Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile,
+    CONNECT_TIMEOUT, Cause, Config, Events, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile,
     RowSink, Session, StatementId, Work, no_answer,
 };
 use futures_util::TryStreamExt;
@@ -15,6 +15,7 @@ use sqlx::{
 use tokio::time::{sleep, timeout};
 use workloads::{FromRow, FromRows, Param};
 
+use crate::listening;
 use crate::row::{SqlxRow, arguments};
 
 /// sqlx's pool, each of its connections with every statement in its cache.
@@ -25,6 +26,7 @@ use crate::row::{SqlxRow, arguments};
 pub(crate) struct Sqlx {
     pool: PgPool,
     statements: Vec<SqlStr>,
+    options: PgConnectOptions,
 }
 
 impl Lane for Sqlx {
@@ -46,7 +48,11 @@ impl Lane for Sqlx {
             .map(|sql| AssertSqlSafe(sql.clone()).into_sql_str())
             .collect();
         open_whole(&pool, config.pool, &statements, &database).await?;
-        Ok(Sqlx { pool, statements })
+        Ok(Sqlx {
+            pool,
+            statements,
+            options: database.options,
+        })
     }
 
     async fn run<W: Work>(&self, work: W, mut laps: Laps) -> Result<(W::Answer, Laps), Failure> {
@@ -65,6 +71,10 @@ impl Lane for Sqlx {
     async fn wait(&self, duration: Duration) -> Result<(), Failure> {
         sleep(duration).await;
         Ok(())
+    }
+
+    async fn listen(&self, channel: &str, events: Events) -> Result<(), Failure> {
+        listening::listen(self.options.clone(), channel, events).await
     }
 
     fn pool_use(&self) -> PoolUse {
@@ -249,7 +259,7 @@ async fn open_whole(
     Ok(())
 }
 
-fn failure(error: Error) -> Failure {
+pub(crate) fn failure(error: Error) -> Failure {
     match &error {
         Error::PoolTimedOut | Error::PoolClosed => Failure::NoConnection,
         Error::Io(_) => Failure::ConnectionLost(error.into()),

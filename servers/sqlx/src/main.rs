@@ -1,6 +1,7 @@
 //! The lane `sqlx`: sqlx, nonblocking, with its own pool.
 
 mod lane;
+mod listening;
 mod row;
 
 use std::process::ExitCode;
