@@ -15,8 +15,8 @@ use crate::statement::{ParamType, Params, Statement};
 /// `lc_messages` needs a superuser. `is_superuser` is a setting that everybody may read.
 const UNTRANSLATED: &str =
     "SELECT set_config('lc_messages', 'C', false) WHERE current_setting('is_superuser')::bool";
-/// The limit is for statements that are long even so; they are prepared by then.
-const BEGIN: &str = "BEGIN READ ONLY; SET LOCAL statement_timeout = '100ms'";
+/// The limit is for statements that take long even so; they are prepared by then.
+const BEGIN: &str = "BEGIN READ ONLY; SET LOCAL statement_timeout = '1s'";
 /// The OIDs of PostgreSQL's `pg_type.dat`, fixed for all versions.
 const INT4: u32 = 23;
 const INT4_ARRAY: u32 = 1007;
