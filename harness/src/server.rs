@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -26,6 +27,8 @@ pub struct Server {
     pub name: String,
     pub about: String,
     pub lane: Lane,
+    /// The number of threads that belongs to the server: `--threads` of the harness does not change it.
+    pub threads: Option<usize>,
     /// The command that builds it, run at the repository's root; empty where nothing needs building.
     pub build: Vec<String>,
     /// The command that runs it; its first word is absolute, or found on the PATH.
@@ -39,6 +42,8 @@ pub struct Server {
 struct WireServer {
     about: String,
     lane: Lane,
+    #[serde(default)]
+    threads: Option<NonZeroUsize>,
     #[serde(default)]
     build: Vec<String>,
     run: Vec<String>,
@@ -146,6 +151,7 @@ fn read(file: &Path, root: &Path) -> Result<Server> {
         name: name.to_owned(),
         about: wire.about,
         lane: wire.lane,
+        threads: wire.threads.map(NonZeroUsize::get),
         build: wire.build,
         run,
         skip: wire.skip,

@@ -39,7 +39,7 @@ impl Subject {
         let settings = Settings {
             database_url: provisioned.database.url.clone(),
             pool: plan.pool,
-            threads: plan.threads,
+            threads: server.threads.or(plan.threads),
             profile,
             definitions: folders.definitions.clone(),
             queries: folders.queries.clone(),

@@ -76,7 +76,7 @@ pub fn run(args: &VerifyArgs, stop: &AtomicBool) -> Result<Verdict> {
     let mut rows = Vec::new();
     for server in &servers {
         for profile in [Profile::Parity, Profile::Defaults] {
-            let settings = settings(args, folders, &provisioned.database.url, profile);
+            let settings = settings(args, folders, (server, profile), &provisioned.database.url);
             let subject = Subject {
                 server,
                 settings,
@@ -116,13 +116,13 @@ fn chosen(names: &[String], catalog: Catalog) -> Result<Vec<Workload>> {
 fn settings(
     args: &VerifyArgs,
     folders: &Folders,
+    (server, profile): (&Server, Profile),
     database_url: &str,
-    profile: Profile,
 ) -> Settings {
     Settings {
         database_url: database_url.to_owned(),
         pool: usize::from(args.pool),
-        threads: None,
+        threads: server.threads,
         profile,
         definitions: folders.definitions.clone(),
         queries: folders.queries.clone(),

@@ -1,6 +1,7 @@
 //! A connection with its statements, and the manager that makes them for r2d2. All of it blocks: a
 //! `postgres::Client` runs a small runtime of its own, and panics when used or dropped on an async thread.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use rust_postgres::{Bound, PostgresRow, address, bound, config, failure};
 use workloads::{FromRow, FromRows, Param};
 
 /// A client, and every statement prepared on it.
-pub(crate) struct Connection {
+pub struct Connection {
     client: Client,
     statements: Vec<Statement>,
     /// Its transaction could not be ended: it is not to be lent again.
@@ -25,6 +26,15 @@ pub(crate) struct Connection {
 impl Connection {
     fn command(&mut self, sql: &str) -> Result<(), Failure> {
         self.client.batch_execute(sql).map_err(failure)
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("statements", &self.statements.len())
+            .field("in_transaction", &self.in_transaction)
+            .finish_non_exhaustive()
     }
 }
 
@@ -93,7 +103,7 @@ fn references<'a>(bound: &'a [Bound<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
 
 /// r2d2's own manager for `postgres`, with statements prepared as part of connecting.
 #[derive(Debug)]
-pub(crate) struct Manager {
+pub struct Manager {
     clients: PostgresConnectionManager<NoTls>,
     statements: Vec<String>,
     /// The host and port to name in errors. Never the URL itself: it may hold a password.
