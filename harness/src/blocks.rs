@@ -6,8 +6,9 @@
 
 use stats::{NextStep, Watched, WatchedRatio, block_orders, log_ratio, next_step, rung_order};
 
-use crate::campaign::{Plan, Trial};
+use crate::campaign::{Plan, ServerRecord, Trial};
 use crate::checks::Verdict;
+use crate::class::Class;
 use crate::metric::Metric;
 use crate::rung::Rung;
 
@@ -26,10 +27,11 @@ pub struct Block {
     pub order: Vec<usize>,
 }
 
-/// The plan, how many servers serve each ladder's workload, and what has been measured.
+/// The plan, the servers, how many of them serve each ladder's workload, and what has been measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Course<'a> {
     pub plan: &'a Plan,
+    pub servers: &'a [ServerRecord],
     pub served: &'a [usize],
     pub trials: &'a [Trial],
 }
@@ -139,6 +141,10 @@ impl Course<'_> {
             return blocks;
         }
         let ratios = self.watched(ladder, rung);
+        // No two servers are of one class, so that there is no ratio to be precise about.
+        if ratios.is_empty() {
+            return blocks;
+        }
         let watched: Vec<WatchedRatio<'_>> = ratios
             .iter()
             .map(|(watched, log_ratios)| WatchedRatio {
@@ -166,8 +172,10 @@ impl Course<'_> {
             ]
         };
         let of = by_subject(&all);
+        let class = |place: usize| Class::of(self.servers, &of[place][0].server);
         let pairs = (0..of.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
         pairs
+            .filter(|&(a, b)| class(a) == class(b))
             .flat_map(|(a, b)| {
                 let (a, b) = (&of[a], &of[b]);
                 metrics
@@ -304,6 +312,7 @@ mod tests {
         let served = [SERVERS.len()];
         while let Some(block) = (Course {
             plan,
+            servers: &[],
             served: &served,
             trials,
         })
@@ -317,6 +326,34 @@ mod tests {
                 trials.push(trial(plan, &block, position, rate, verdict));
             }
         }
+    }
+
+    #[test]
+    fn a_ratio_that_nobody_reports_is_not_waited_for() {
+        let plan = plan(&[8], 10, 50);
+        let mut trials = Vec::new();
+        // Far too noisy to stop after ten blocks.
+        run(&plan, &mut trials, 2 * 10, |block, server| {
+            let rate = 1_000.0 * made_up::scatter(block.block + server, 0.5);
+            (rate, Verdict::Valid)
+        });
+        let record = |lane: &str, name: &str| {
+            serde_json::from_value(json!({
+                "name": name, "lane": lane, "about": "Made up.", "same_as": null, "binary_sha256": null, "says": [],
+            }))
+            .unwrap()
+        };
+        let next = |lane: &str| {
+            let servers = [record("blocking", SERVERS[0]), record(lane, SERVERS[1])];
+            let course = Course {
+                plan: &plan,
+                servers: &servers,
+                served: &[2],
+                trials: &trials,
+            };
+            course.next().map(|block| block.block)
+        };
+        assert_eq!([next("nonblocking"), next("pipelined")], [Some(10), None]);
     }
 
     fn valid(block: &Block, server: usize) -> (f64, Verdict) {
@@ -397,6 +434,7 @@ mod tests {
         run(&plan, &mut trials, usize::MAX, invalid);
         let course = Course {
             plan: &plan,
+            servers: &[],
             served: &[2],
             trials: &trials,
         };

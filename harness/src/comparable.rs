@@ -1,6 +1,7 @@
 //! Whether two campaigns may be compared: everything but what is compared has to be the same.
 
 use crate::campaign::{Campaign, Ladder, Plan};
+use crate::class::Class;
 
 /// Where a server listens and what it is called makes no difference to its speed, and differs with every private cluster.
 const SETTINGS_OF_PLACE: [&str; 4] = [
@@ -35,6 +36,7 @@ fn obstacles(a: &Campaign, b: &Campaign, sides: [&'static str; 2]) -> Vec<String
     of_machines(&mut found, a, b);
     of_databases(&mut found, a, b);
     of_definitions(&mut found, &a.plan, &b.plan);
+    of_classes(&mut found, a, b);
     found.lines
 }
 
@@ -213,6 +215,16 @@ fn of_definitions(found: &mut Differences, a: &Plan, b: &Plan) {
     }
 }
 
+/// Of the servers in both.
+fn of_classes(found: &mut Differences, a: &Campaign, b: &Campaign) {
+    for of_a in &a.servers {
+        if let Some(of_b) = b.servers.iter().find(|of_b| of_b.name == of_a.name) {
+            let in_words = |lane| Class::of_lane(lane).in_words();
+            found.compare(&of_a.name, in_words(of_a.lane), in_words(of_b.lane));
+        }
+    }
+}
+
 fn shown<T: ToString>(value: &Option<T>) -> String {
     value
         .as_ref()
@@ -319,6 +331,11 @@ mod tests {
                 "/plan/ladders/0/definition",
                 json!("another"),
                 "statement and parameters of point-read, by their hash: made up in A, another in B",
+            ),
+            (
+                "/servers/0/lane",
+                json!("pipelined"),
+                "deadpool: one statement in flight on each connection in A, several statements in flight on each connection in B",
             ),
         ];
         for (place, value, line) in cases {

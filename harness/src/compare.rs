@@ -10,6 +10,7 @@ use stats::{Interval, median};
 use crate::blocks::figures;
 use crate::campaign::{self, Campaign, State, Trial};
 use crate::checks::Verdict;
+use crate::class::Class;
 use crate::comparable::{refusals, remarks};
 use crate::metric::Metric;
 use crate::rung::Rung;
@@ -17,9 +18,7 @@ use crate::selection::nearest;
 use crate::sentences::left_out;
 use crate::stdout;
 use crate::table::label;
-use crate::verdicts::{
-    self, Answer, Design, Judged, NoiseFloors, Pair, Rules, in_words, judge, subjects,
-};
+use crate::verdicts::{self, Answer, Design, Judged, NoiseFloors, Pair, Rules, in_words, judge};
 
 /// Flags of `lanebench compare`.
 #[derive(Debug, Clone, Args)]
@@ -92,25 +91,51 @@ fn servers(campaign: &Campaign, a: &str, b: &str) -> Result<Verdict> {
     if a == b {
         bail!("--servers {a},{b}: give two different names");
     }
+    let class = common_class(campaign, a, b)?;
     let mut report = Report::default();
     report.line(format!(
         "A: {a}\nB: {b}, in the same blocks: the ratios of the blocks, Student's t"
     ));
     for ladder in &campaign.plan.ladders {
-        let noise_floors = NoiseFloors::of(&[campaign], &ladder.workload);
+        let noise_floors = NoiseFloors::of(&[campaign], &ladder.workload, class);
         let rules = Rules {
             design: Design::Paired,
             noise_floors: &noise_floors,
             seed: campaign.plan.seed,
         };
-        let pairs = verdicts::pairs(campaign, &ladder.workload, &ladder.rungs);
+        let pairs = verdicts::pairs(campaign, &ladder.workload, &ladder.rungs, class);
         let pairs = pairs
             .into_iter()
             .filter_map(|pair| facing(pair, a, b))
             .collect();
-        report.tables(&ladder.workload, pairs, rules);
+        report.tables(&ladder.workload, class, pairs, rules);
     }
     Ok(report.say())
+}
+
+/// The class of two servers by their labels.
+///
+/// # Errors
+/// They are of two.
+fn common_class(campaign: &Campaign, a: &str, b: &str) -> Result<Class> {
+    let plan = &campaign.plan;
+    let of = |wanted: &str| {
+        let has_label = |name: &&String| {
+            let mut profiles = plan.profiles.iter();
+            profiles.any(|profile| label(name, *profile) == wanted)
+        };
+        let name = plan.servers.iter().find(has_label);
+        name.map_or(Class::OneAtATime, |name| Class::of(&campaign.servers, name))
+    };
+    let (of_a, of_b) = (of(a), of(b));
+    if of_a != of_b {
+        bail!(
+            "--servers {a},{b}: they are not compared: {a} has {}, {b} {}; name two of one class",
+            of_a.in_words(),
+            of_b.in_words()
+        );
+    }
+    Ok(of_a)
 }
 
 /// The labels of a campaign's servers, in the order of its tables.
@@ -179,26 +204,26 @@ fn campaigns((path_a, a): (&Path, &Campaign), (path_b, b): (&Path, &Campaign)) -
     for remark in remarks(a, b) {
         report.line(remark);
     }
-    for (workload, pairs) in common {
-        let noise_floors = NoiseFloors::of(&[a, b], &workload);
+    for (workload, class, pairs) in common {
+        let noise_floors = NoiseFloors::of(&[a, b], &workload, class);
         let rules = Rules {
             design: Design::Unpaired,
             noise_floors: &noise_floors,
             seed: a.plan.seed,
         };
-        report.tables(&workload, pairs, rules);
+        report.tables(&workload, class, pairs, rules);
     }
     Ok(report.say())
 }
 
-/// Each server beside itself, by workload, where both campaigns have it at the same rung.
-fn in_common<'a>(a: &'a Campaign, b: &'a Campaign) -> Vec<(String, Vec<Pair<'a>>)> {
-    let of_ladder = |ladder: &campaign::Ladder| {
+/// Each server beside itself, by workload and class, where both campaigns have it at the same rung.
+fn in_common<'a>(a: &'a Campaign, b: &'a Campaign) -> Vec<(String, Class, Vec<Pair<'a>>)> {
+    let of_ladder = |(ladder, class): (&campaign::Ladder, Class)| {
         let workload = &ladder.workload;
         let mut pairs = Vec::new();
         for &rung in &ladder.rungs {
-            let of_b = subjects(b, workload, rung);
-            for of_a in subjects(a, workload, rung) {
+            let of_b = class.subjects(b, workload, rung);
+            for of_a in class.subjects(a, workload, rung) {
                 if let Some(of_b) = of_b.iter().find(|of_b| of_b[0].same_subject(of_a[0])) {
                     pairs.push(Pair {
                         rung,
@@ -209,10 +234,12 @@ fn in_common<'a>(a: &'a Campaign, b: &'a Campaign) -> Vec<(String, Vec<Pair<'a>>
                 }
             }
         }
-        (workload.clone(), pairs)
+        (workload.clone(), class, pairs)
     };
-    let ladders = a.plan.ladders.iter().map(of_ladder);
-    ladders.filter(|(_, pairs)| !pairs.is_empty()).collect()
+    let ladders = a.plan.ladders.iter();
+    let tables = ladders.flat_map(|ladder| Class::in_campaign(a).map(move |class| (ladder, class)));
+    let tables = tables.map(of_ladder);
+    tables.filter(|(.., pairs)| !pairs.is_empty()).collect()
 }
 
 fn contents(campaign: &Campaign) -> String {
@@ -243,7 +270,7 @@ impl Report {
     }
 
     /// A table for each kind of loop.
-    fn tables(&mut self, workload: &str, pairs: Vec<Pair<'_>>, rules: Rules<'_>) {
+    fn tables(&mut self, workload: &str, class: Class, pairs: Vec<Pair<'_>>, rules: Rules<'_>) {
         let rows = pairs.iter().flat_map(|pair| pair.a.iter().chain(&pair.b));
         self.rows.extend(rows.map(|trial| trial.verdict));
         let (open, closed): (Vec<_>, Vec<_>) =
@@ -255,6 +282,9 @@ impl Report {
             self.line(format!(
                 "\n{workload}: {kind} loop; medians over the blocks, then the ratio A / B with its 95 % interval"
             ));
+            if let Some(remark) = class.remark() {
+                self.line(remark.to_owned());
+            }
             let judged = judge(pairs, rules);
             self.line(table(&judged, rules.design));
             for Judged { pair, .. } in &judged {

@@ -4,8 +4,8 @@ use comfy_table::{CellAlignment, Table, presets};
 use stats::median;
 
 use crate::campaign::{BesideUse, Campaign, Ladder, Trial, Window};
+use crate::class::Class;
 use crate::rung::Rung;
-use crate::verdicts::subjects;
 
 const HEADER: [&str; 9] = [
     "rung",
@@ -19,15 +19,15 @@ const HEADER: [&str; 9] = [
     "req/s",
 ];
 
-/// The table, with its heading; nothing for a workload that has none beside it, or was not measured alone.
-pub fn lines(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
+/// The table of a class, with its heading; nothing for a workload that has none beside it, or was not measured alone.
+pub fn lines(campaign: &Campaign, ladder: &Ladder, class: Class) -> Vec<String> {
     let Some(alone) = &ladder.alone else {
         return Vec::new();
     };
     let rows: Vec<[String; 9]> = ladder
         .rungs
         .iter()
-        .flat_map(|&rung| of_rung(campaign, (&ladder.workload, alone), rung))
+        .flat_map(|&rung| of_rung(campaign, (&ladder.workload, alone), rung, class))
         .collect();
     if rows.is_empty() {
         return Vec::new();
@@ -44,11 +44,21 @@ pub fn lines(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
         "\n{}: {alone} alone and beside what fills the pool; medians over the blocks",
         ladder.workload
     );
-    vec![heading, table.trim_fmt()]
+    let remark = class.remark().map(str::to_owned);
+    [heading]
+        .into_iter()
+        .chain(remark)
+        .chain([table.trim_fmt()])
+        .collect()
 }
 
-fn of_rung(campaign: &Campaign, (beside, alone): (&str, &str), rung: Rung) -> Vec<[String; 9]> {
-    let alone = subjects(campaign, alone, rung);
+fn of_rung(
+    campaign: &Campaign,
+    (beside, alone): (&str, &str),
+    rung: Rung,
+    class: Class,
+) -> Vec<[String; 9]> {
+    let alone = class.subjects(campaign, alone, rung);
     let row = |trials: &Vec<&Trial>| {
         let first = trials[0];
         let alone = alone
@@ -79,7 +89,8 @@ fn of_rung(campaign: &Campaign, (beside, alone): (&str, &str), rung: Rung) -> Ve
             format!("{:.0}", median(&rates)?),
         ])
     };
-    subjects(campaign, beside, rung)
+    class
+        .subjects(campaign, beside, rung)
         .iter()
         .filter_map(row)
         .collect()
@@ -122,7 +133,12 @@ mod tests {
         ladder["workload"] = json!("isolation");
         ladder["alone"] = json!("point-read");
         let campaign = serde_json::from_value(made_up).unwrap();
-        let text = lines(&campaign, &serde_json::from_value(ladder).unwrap()).join("\n");
+        let text = lines(
+            &campaign,
+            &serde_json::from_value(ladder).unwrap(),
+            Class::OneAtATime,
+        )
+        .join("\n");
         for expected in [
             "deadpool",
             "r2d2",
@@ -132,6 +148,7 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{text}");
         }
-        assert_eq!(lines(&campaign, &campaign.plan.ladders[0]), [""; 0]);
+        let plain = &campaign.plan.ladders[0];
+        assert_eq!(lines(&campaign, plain, Class::OneAtATime), [""; 0]);
     }
 }

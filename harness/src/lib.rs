@@ -6,6 +6,7 @@ pub mod blocks;
 pub mod campaign;
 pub mod capacity;
 pub mod checks;
+pub mod class;
 pub mod cli;
 pub mod comparable;
 pub mod compare;
@@ -21,6 +22,7 @@ pub mod inspection;
 pub mod interference;
 pub mod judgement;
 pub mod list;
+pub mod live;
 pub mod load_command;
 pub mod machine;
 #[cfg(test)]

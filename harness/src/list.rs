@@ -65,6 +65,7 @@ fn lane(server: &Server) -> &'static str {
     match server.lane {
         Lane::Nonblocking => "nonblocking",
         Lane::Blocking => "blocking",
+        Lane::Pipelined => "pipelined",
     }
 }
 

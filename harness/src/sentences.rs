@@ -13,24 +13,25 @@ use words::{listed, percent, signed, unsigned};
 use crate::blocks::figures;
 use crate::campaign::{Campaign, Trial};
 use crate::checks;
+use crate::class::Class;
 use crate::metric::Metric;
 use crate::rung::Rung;
-use crate::verdicts::{self, Judged, Side, greater_is_better, subjects};
+use crate::verdicts::{self, Judged, Side, greater_is_better};
 
 /// Lanes with the same ceiling may be this far apart, as a ratio, before the gap has to be explained.
 const UNEXPLAINED_BEYOND: f64 = 1.03;
 
-/// A line for each rung of a table; a single one where no rung has more than one block. Nothing where there is only one
-/// server.
-pub fn of_table(campaign: &Campaign, workload: &str, rungs: &[Rung]) -> Vec<String> {
-    let judged = verdicts::of_campaign(campaign, workload, rungs);
+/// A line for each rung of the table of a class; a single one where no rung has more than one block. Nothing where there
+/// is only one server.
+pub fn of_table(campaign: &Campaign, workload: &str, rungs: &[Rung], class: Class) -> Vec<String> {
+    let judged = verdicts::of_campaign(campaign, workload, rungs, class);
     if judged.is_empty() {
         return Vec::new();
     }
     if campaign.plan.blocks < 2 && judged.iter().all(|judged| judged.primary.is_none()) {
         let line = "One block is no comparison: --preset snapshot measures three, publishable ten or more.";
         let left_out = rungs.iter().filter_map(|&rung| {
-            let left_out = left_out(&subjects(campaign, workload, rung))?;
+            let left_out = left_out(&class.subjects(campaign, workload, rung))?;
             Some(format!("At {rung}: {left_out}."))
         });
         return [line.to_owned()].into_iter().chain(left_out).collect();
@@ -40,7 +41,7 @@ pub fn of_table(campaign: &Campaign, workload: &str, rungs: &[Rung]) -> Vec<Stri
             .iter()
             .filter(|judged| judged.pair.rung == rung)
             .collect();
-        of_rung(rung, &subjects(campaign, workload, rung), &judged)
+        of_rung(rung, &class.subjects(campaign, workload, rung), &judged)
     };
     rungs.iter().filter_map(of_rung).collect()
 }

@@ -18,6 +18,8 @@ use crate::folders::Folders;
 pub enum Lane {
     Nonblocking,
     Blocking,
+    /// Nonblocking, with several statements in flight on each connection.
+    Pipelined,
 }
 
 /// One server: any program, in any language, that keeps the process contract.
@@ -80,13 +82,19 @@ impl Server {
         files.iter().map(|file| read(file, &folders.root)).collect()
     }
 
-    /// Why the server does not serve a workload, if it does not.
+    /// Why the server does not serve a workload, if it does not: it skips the workload itself, or something that its
+    /// requests are mixed from, or what goes on beside it.
     pub fn skips(&self, workload: &Workload) -> Option<&str> {
-        let reason = self
-            .skip
-            .get(&workload.name)
-            .or_else(|| self.skip.get(workload.shape.name()));
-        reason.map(String::as_str)
+        let of = |workload: &Workload| {
+            let by_name = self.skip.get(&workload.name);
+            by_name.or_else(|| self.skip.get(workload.shape.name()))
+        };
+        let parts = workload.parts();
+        let own = of(workload).or_else(|| parts.iter().find_map(|part| of(part)));
+        own.map(String::as_str).or_else(|| {
+            let background = workload.background.as_ref()?;
+            self.skips(&background.workload)
+        })
     }
 
     /// The files that `run` starts, the program itself before those it is told to start (`env X=1 program`).
@@ -161,4 +169,49 @@ fn read(file: &Path, root: &Path) -> Result<Server> {
 fn absolute(root: &Path, program: &str) -> String {
     let path: PathBuf = root.join(program);
     path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use workloads::Catalog;
+
+    use super::*;
+
+    fn server(skip: &[&str]) -> Server {
+        let reason = |name: &&str| ((*name).to_owned(), format!("no {name}"));
+        Server {
+            name: "partial".to_owned(),
+            about: String::new(),
+            lane: Lane::Pipelined,
+            threads: None,
+            build: Vec::new(),
+            run: Vec::new(),
+            skip: skip.iter().map(reason).collect(),
+        }
+    }
+
+    #[test]
+    fn what_a_workload_is_made_of_decides_whether_it_is_skipped() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let catalog = Catalog::read(
+            &root.join("workloads/definitions"),
+            &root.join("sql/queries"),
+        )
+        .unwrap();
+        let skipped = |skip: &str, workload: &str| {
+            let workload = catalog.find(workload).unwrap();
+            server(&[skip]).skips(workload).map(str::to_owned)
+        };
+        let because = |reason: &str| Some(reason.to_owned());
+        assert_eq!(skipped("transfer", "transfer"), because("no transfer"));
+        // By the shape, under another name.
+        assert_eq!(skipped("transfer", "transfer-hot"), because("no transfer"));
+        // A part of a mix, and what goes on beside.
+        assert_eq!(skipped("report", "long-tail"), because("no report"));
+        assert_eq!(skipped("item", "long-tail"), because("no item"));
+        assert_eq!(skipped("delay", "isolation"), because("no delay"));
+        for (skip, workload) in [("transfer", "long-tail"), ("delay", "hello")] {
+            assert_eq!(skipped(skip, workload), None);
+        }
+    }
 }

@@ -298,6 +298,7 @@ impl Session {
         loop {
             let course = Course {
                 plan: &self.campaign.plan,
+                servers: &self.campaign.servers,
                 served: &counts,
                 trials: &self.campaign.trials,
             };

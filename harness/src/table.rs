@@ -6,6 +6,7 @@ use stats::median;
 use crate::blocks::{counting, log_ratios};
 use crate::campaign::{Campaign, Ladder, Trial, Window};
 use crate::checks::{self, Check, Verdict};
+use crate::class::Class;
 use crate::metric::Metric;
 use crate::process::Profile;
 use crate::rows::{self, cell};
@@ -18,7 +19,7 @@ pub fn print(campaign: &Campaign) {
     stdout::say(&text(campaign));
 }
 
-/// The tables, each closed by its sentences, and the notes on each workload.
+/// The tables, one for each class of servers and each closed by its sentences, and the notes on each workload.
 pub fn text(campaign: &Campaign) -> String {
     let mut lines: Vec<String> = campaign
         .unpublishable
@@ -30,14 +31,20 @@ pub fn text(campaign: &Campaign) -> String {
         let (open, closed): (Vec<Rung>, Vec<Rung>) =
             ladder.rungs.iter().partition(|rung| rung.is_open());
         for (kind, rungs) in [("closed", closed), ("open", open)] {
-            if !rungs.is_empty() {
+            for class in Class::in_campaign(campaign) {
+                let Some(rows) = of_rungs(campaign, workload, &rungs, class) else {
+                    continue;
+                };
                 lines.push(heading(campaign, workload, kind));
-                lines.push(of_rungs(campaign, workload, &rungs));
-                lines.extend(sentences::of_table(campaign, workload, &rungs));
-                lines.extend(time_spent::of_rungs(campaign, workload, &rungs));
+                lines.extend(class.remark().map(str::to_owned));
+                lines.push(rows);
+                lines.extend(sentences::of_table(campaign, workload, &rungs, class));
+                lines.extend(time_spent::of_rungs(campaign, workload, &rungs, class));
             }
         }
-        lines.extend(interference::lines(campaign, ladder));
+        for class in Class::in_campaign(campaign) {
+            lines.extend(interference::lines(campaign, ladder, class));
+        }
         lines.extend(notes(campaign, ladder));
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
@@ -57,20 +64,22 @@ pub fn gravest(campaign: &Campaign) -> Verdict {
     verdicts.max().unwrap_or(Verdict::Valid)
 }
 
-/// The rows of one workload's rungs of one kind, as text.
-fn of_rungs(campaign: &Campaign, workload: &str, rungs: &[Rung]) -> String {
+/// The rows of one workload's rungs of one kind, as text; nothing where the class has none.
+fn of_rungs(campaign: &Campaign, workload: &str, rungs: &[Rung], class: Class) -> Option<String> {
     let header = rows::header(rungs.iter().any(|rung| rung.is_open()));
-    let mut table = Table::new();
+    let (mut table, mut any) = (Table::new(), false);
     let names = header.iter().map(|(name, _)| *name);
     table.load_style(presets::NOTHING).set_header(names);
     for (index, &rung) in rungs.iter().enumerate() {
         if index > 0 {
             table.add_row(vec![""; header.len()]);
         }
-        for trials in subjects(campaign, workload, rung) {
+        let subjects = class.subjects(campaign, workload, rung);
+        any |= !subjects.is_empty();
+        for trials in subjects {
             table.add_row(rows::measured(campaign, &trials));
         }
-        for bound in theory::bounds(campaign, workload, rung) {
+        for bound in theory::bounds(campaign, workload, rung, class) {
             table.add_row(rows::theoretical(rung, &bound));
         }
     }
@@ -79,7 +88,7 @@ fn of_rungs(campaign: &Campaign, workload: &str, rungs: &[Rung]) -> String {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    table.trim_fmt()
+    any.then(|| table.trim_fmt())
 }
 
 /// What a reader of the tables has to know: why rows are not valid, which blocks stand apart, what a difference has to
@@ -90,7 +99,8 @@ fn notes(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
     } = ladder;
     let mut lines = tripped(campaign, workload);
     lines.extend(blocks_apart(campaign, ladder));
-    lines.extend(noise_floors(campaign, ladder));
+    let classes = Class::in_campaign(campaign);
+    lines.extend(classes.filter_map(|class| noise_floors(campaign, ladder, class)));
     lines.extend(shares_of_ceiling(campaign, ladder));
     lines.extend(theory::scaling(campaign, workload, rungs));
     lines.extend(library_notes(campaign));
@@ -117,16 +127,16 @@ fn blocks_apart(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
     lines
 }
 
-/// What the campaign's A/A pairs show, where there are any and other pairs to judge by it.
-fn noise_floors(campaign: &Campaign, ladder: &Ladder) -> Option<String> {
-    let all = verdicts::pairs(campaign, &ladder.workload, &ladder.rungs);
+/// What the campaign's A/A pairs of a class show, where there are any and other pairs to judge by it.
+fn noise_floors(campaign: &Campaign, ladder: &Ladder, class: Class) -> Option<String> {
+    let all = verdicts::pairs(campaign, &ladder.workload, &ladder.rungs, class);
     let is_measured = |pair: &Pair<'_>| {
         pair.identical && !log_ratios(&pair.a, &pair.b, Metric::Throughput).is_empty()
     };
     if !all.iter().any(is_measured) || all.iter().all(|pair| pair.identical) {
         return None;
     }
-    let floors = NoiseFloors::of(&[campaign], &ladder.workload);
+    let floors = NoiseFloors::of(&[campaign], &ladder.workload, class);
     let each = Metric::ALL.map(|metric| {
         let percent = 100.0 * (floors.in_metric(metric).ratio() - 1.0);
         format!("{} {percent:.1} %", metric.name())
@@ -302,6 +312,34 @@ mod tests {
             text.contains(note) && text.contains("it counts all the same"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn pipelined_servers_have_a_table_of_their_own_that_says_why() {
+        let names = ["deadpool", "pipelined", "sqlx"];
+        let mut made_up = campaign(&names, &[closed(32)], 3, &|_, _, block| {
+            1e4 * scatter(block, 0.01)
+        });
+        made_up["servers"][1]["lane"] = json!("pipelined");
+        let run = json!({
+            "workload": "point-read", "rung": closed(32), "block": 0, "connections": 16,
+            "statements_per_second": 2e4, "mean_latency_ms": 1.0,
+        });
+        made_up["pgbench"] = json!([run]);
+        let text = text(&serde_json::from_value(made_up).unwrap());
+        let tables: Vec<&str> = text.split("\npoint-read: closed loop").collect();
+        let [_, others, pipelined] = tables[..] else {
+            panic!("{text}")
+        };
+        assert!(
+            others.contains("32  sqlx")
+                && others.contains("pgbench")
+                && !others.contains("pipelined")
+        );
+        let own: Vec<&str> = pipelined.lines().skip(1).collect();
+        assert!(own[0].starts_with("pipelined: several statements are in flight"));
+        assert!(own[2].contains("32  pipelined"), "{pipelined}");
+        assert_eq!(own.len(), 3, "{pipelined}");
     }
 
     #[test]

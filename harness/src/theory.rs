@@ -4,6 +4,7 @@ use stats::{FixedService, Interval, Parameter, UslFit, UslRefusal, median};
 
 use crate::blocks::figures;
 use crate::campaign::Campaign;
+use crate::class::Class;
 use crate::metric::Metric;
 use crate::pgbench::PgbenchRun;
 use crate::rung::Rung;
@@ -21,14 +22,16 @@ pub struct Bound {
     pub response_ms: Option<[f64; 3]>,
 }
 
-/// The rows that go with a rung's: what theory says, and what PostgreSQL gives without a server.
-pub fn bounds(campaign: &Campaign, workload: &str, rung: Rung) -> Vec<Bound> {
-    let of_theory =
-        delay_ms(campaign, workload, rung).and_then(|delay_ms| of_theory(campaign, rung, delay_ms));
-    of_theory
-        .into_iter()
-        .chain(of_pgbench(campaign, workload, rung))
-        .collect()
+/// The rows that go with a class's at a rung: what theory says, and what PostgreSQL gives without a server. Beside
+/// pipelined servers only the ceiling is of any meaning: pgbench has one statement in flight on each connection, and so
+/// has the queue that theory knows.
+pub fn bounds(campaign: &Campaign, workload: &str, rung: Rung, class: Class) -> Vec<Bound> {
+    let pipelined = class == Class::Pipelined;
+    let of_theory = delay_ms(campaign, workload, rung)
+        .filter(|_| !(pipelined && rung.is_open()))
+        .and_then(|delay_ms| of_theory(campaign, rung, delay_ms));
+    let of_pgbench = of_pgbench(campaign, workload, rung).filter(|_| !pipelined);
+    of_theory.into_iter().chain(of_pgbench).collect()
 }
 
 fn of_pgbench(campaign: &Campaign, workload: &str, rung: Rung) -> Option<Bound> {
@@ -196,7 +199,8 @@ mod tests {
     }
 
     fn of_rung(campaign: &Campaign, rung: usize) -> Vec<Bound> {
-        bounds(campaign, "point-read", campaign.plan.ladders[0].rungs[rung])
+        let rung = campaign.plan.ladders[0].rungs[rung];
+        bounds(campaign, "point-read", rung, Class::OneAtATime)
     }
 
     #[test]

@@ -6,15 +6,20 @@ use comfy_table::{CellAlignment, Table, presets};
 use stats::median;
 
 use crate::campaign::{Campaign, Trial, Window};
+use crate::class::Class;
 use crate::rows::cell;
 use crate::rung::Rung;
-use crate::verdicts::subjects;
 
 /// What a session was doing less often than this is left out of the table.
 const LEAST_SHARE: f64 = 0.005;
 
-/// A row for each server and rung: the means of the stages, medians over the blocks. `None` where no server tells.
-pub fn of_rungs(campaign: &Campaign, workload: &str, rungs: &[Rung]) -> Option<String> {
+/// A row for each server of a class and rung: the means of the stages, medians over the blocks. `None` where no server tells.
+pub fn of_rungs(
+    campaign: &Campaign,
+    workload: &str,
+    rungs: &[Rung],
+    class: Class,
+) -> Option<String> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([
         if rungs.iter().any(|rung| rung.is_open()) {
@@ -33,7 +38,7 @@ pub fn of_rungs(campaign: &Campaign, workload: &str, rungs: &[Rung]) -> Option<S
         "sessions in PostgreSQL",
     ]);
     for &rung in rungs {
-        for trials in subjects(campaign, workload, rung) {
+        for trials in class.subjects(campaign, workload, rung) {
             table.add_row(row(&trials)?);
         }
     }

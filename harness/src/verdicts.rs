@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::blocks::{by_subject, counting, figures, log_ratios};
 use crate::campaign::{Campaign, Trial};
+use crate::class::Class;
 use crate::metric::Metric;
 use crate::rung::Rung;
 
@@ -132,11 +133,16 @@ impl Answer {
     }
 }
 
-/// All pairs of servers at each of the rungs, the earlier one in the plan's order first.
-pub fn pairs<'a>(campaign: &'a Campaign, workload: &str, rungs: &[Rung]) -> Vec<Pair<'a>> {
+/// All pairs of servers of one class at each of the rungs, the earlier one in the plan's order first.
+pub fn pairs<'a>(
+    campaign: &'a Campaign,
+    workload: &str,
+    rungs: &[Rung],
+    class: Class,
+) -> Vec<Pair<'a>> {
     let mut pairs = Vec::new();
     for &rung in rungs {
-        let subjects = subjects(campaign, workload, rung);
+        let subjects = class.subjects(campaign, workload, rung);
         for (index, a) in subjects.iter().enumerate() {
             for b in &subjects[index + 1..] {
                 pairs.push(Pair {
@@ -183,13 +189,13 @@ fn identical(campaign: &Campaign, a: &Trial, b: &Trial) -> bool {
 pub struct NoiseFloors(Vec<(Metric, NoiseFloor)>);
 
 impl NoiseFloors {
-    /// From all A/A pairs of the campaigns, over all rungs.
-    pub fn of(campaigns: &[&Campaign], workload: &str) -> NoiseFloors {
+    /// From all A/A pairs of a class in the campaigns, over all rungs.
+    pub fn of(campaigns: &[&Campaign], workload: &str, class: Class) -> NoiseFloors {
         let mut identical = Vec::new();
         for campaign in campaigns {
             let ladders = campaign.plan.ladders.iter();
             for ladder in ladders.filter(|ladder| ladder.workload == workload) {
-                let pairs = pairs(campaign, workload, &ladder.rungs);
+                let pairs = pairs(campaign, workload, &ladder.rungs, class);
                 identical.extend(pairs.into_iter().filter(|pair| pair.identical));
             }
         }
@@ -241,13 +247,18 @@ pub fn judge<'a>(pairs: Vec<Pair<'a>>, rules: Rules<'_>) -> Vec<Judged<'a>> {
 }
 
 /// The verdicts on a campaign's own pairs at the rungs of one table.
-pub fn of_campaign<'a>(campaign: &'a Campaign, workload: &str, rungs: &[Rung]) -> Vec<Judged<'a>> {
+pub fn of_campaign<'a>(
+    campaign: &'a Campaign,
+    workload: &str,
+    rungs: &[Rung],
+    class: Class,
+) -> Vec<Judged<'a>> {
     let rules = Rules {
         design: Design::Paired,
-        noise_floors: &NoiseFloors::of(&[campaign], workload),
+        noise_floors: &NoiseFloors::of(&[campaign], workload, class),
         seed: campaign.plan.seed,
     };
-    judge(pairs(campaign, workload, rungs), rules)
+    judge(pairs(campaign, workload, rungs, class), rules)
 }
 
 /// A question with the metric it is about.

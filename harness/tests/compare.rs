@@ -128,6 +128,28 @@ fn two_servers_of_one_campaign_are_compared_block_by_block_in_the_order_named() 
 }
 
 #[test]
+fn a_pipelined_server_is_not_compared_with_another_class() {
+    let folder = TempDir::new().unwrap();
+    let mut record = record(1.2);
+    record["servers"][1]["lane"] = json!("pipelined");
+    let (one, two) = (
+        results(folder.path(), "one", &record),
+        results(folder.path(), "two", &record),
+    );
+    let said = compare(&[&one, "--servers", "deadpool,sqlx"]);
+    assert_eq!((said.status, said.stdout.as_str()), (Some(2), ""));
+    assert_eq!(
+        said.stderr,
+        "lanebench: --servers deadpool,sqlx: they are not compared: deadpool has one statement in flight on each connection, sqlx several statements in flight on each connection; name two of one class\n"
+    );
+    // With itself it is, in a table of its own.
+    let said = compare(&[&one, &two]);
+    assert_eq!(said.status, Some(0), "{}", said.stderr);
+    assert!(line(&said, "pipelined: several statements").is_some());
+    assert_eq!(said.stdout.matches("point-read: closed loop").count(), 2);
+}
+
+#[test]
 fn campaigns_that_differ_in_more_than_their_servers_are_refused_with_every_reason() {
     let folder = TempDir::new().unwrap();
     let mut other = record(1.0);

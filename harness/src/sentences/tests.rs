@@ -3,11 +3,13 @@ use serde_json::{Value, json};
 use super::*;
 use crate::made_up::{campaign, closed, open, scatter};
 
-/// The sentences of the table of a campaign.
+/// The sentences of the tables of a campaign.
 fn said(made_up: Value) -> Vec<String> {
     let campaign: Campaign = serde_json::from_value(made_up).unwrap();
     let rungs = campaign.plan.ladders[0].rungs.clone();
-    of_table(&campaign, "point-read", &rungs)
+    let classes = Class::in_campaign(&campaign);
+    let of_class = |class| of_table(&campaign, "point-read", &rungs, class);
+    classes.flat_map(of_class).collect()
 }
 
 /// Two servers at one rung, ten blocks: the second has `ratio` of the first's figure, more or less.
@@ -172,6 +174,39 @@ fn equal_tails_of_an_open_rung_are_said_to_be_so() {
     let said = said(two(open(500.0), 20.0, 1.0, 0.01));
     assert!(
         said[0].starts_with("At 500/s the p99 of deadpool and of sqlx are equivalent: "),
+        "{said:?}"
+    );
+}
+
+/// Three servers of which the last is pipelined and much faster.
+fn with_pipelined() -> Value {
+    let names = ["deadpool", "sqlx", "pipelined"];
+    let mut made_up = campaign(&names, &[closed(32)], 10, &|server, _, block| {
+        10_000.0 * [1.0, 0.8, 3.0][server] * scatter(block + server, 0.01)
+    });
+    made_up["servers"][2]["lane"] = json!("pipelined");
+    made_up
+}
+
+#[test]
+fn no_sentence_names_a_pipelined_server_beside_another() {
+    let said = said(with_pipelined());
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].contains("deadpool answers") && !said[0].contains("pipelined"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn pipelined_servers_are_compared_among_themselves() {
+    let mut made_up = with_pipelined();
+    for server in 0..2 {
+        made_up["servers"][server]["lane"] = json!("pipelined");
+    }
+    let said = said(made_up);
+    assert!(
+        said[0].starts_with("At 32 connections pipelined answers the most requests; then deadpool"),
         "{said:?}"
     );
 }

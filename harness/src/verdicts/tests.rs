@@ -27,10 +27,12 @@ fn rungs(campaign: &Campaign) -> Vec<Rung> {
     campaign.plan.ladders[0].rungs.clone()
 }
 
+fn judged<'a>(campaign: &'a Campaign, rungs: &[Rung]) -> Vec<Judged<'a>> {
+    of_campaign(campaign, "point-read", rungs, Class::OneAtATime)
+}
+
 fn primary(campaign: &Campaign) -> Answer {
-    of_campaign(campaign, "point-read", &rungs(campaign))[0]
-        .primary
-        .unwrap()
+    judged(campaign, &rungs(campaign))[0].primary.unwrap()
 }
 
 #[test]
@@ -72,7 +74,7 @@ fn one_block_is_no_comparison() {
         1,
         &|_, _, _| 1e4,
     ));
-    let judged = of_campaign(&campaign, "point-read", &rungs(&campaign));
+    let judged = judged(&campaign, &rungs(&campaign));
     assert_eq!((judged.len(), judged[0].primary), (1, None));
     assert!(judged[0].secondary.is_empty());
 }
@@ -86,7 +88,7 @@ fn a_server_is_compared_with_itself_by_the_least_floor_and_with_others_beyond_it
     };
     let names = ["deadpool", "deadpool (again)", "sqlx"];
     let campaign = read(campaign(&names, &[closed(8)], 10, &rates));
-    let judged = of_campaign(&campaign, "point-read", &rungs(&campaign));
+    let judged = judged(&campaign, &rungs(&campaign));
     let identical: Vec<bool> = judged.iter().map(|judged| judged.pair.identical).collect();
     assert_eq!(identical, [true, false, false]);
     assert_eq!(judged[0].primary.unwrap().noise_floor, NoiseFloor::least());
@@ -118,12 +120,10 @@ fn the_rungs_and_pairs_of_a_table_are_one_family() {
     };
     let ladder = [closed(1), closed(8), closed(16), closed(32), closed(64)];
     let campaign = read(campaign(&["deadpool", "sqlx"], &ladder, 4, &rates));
-    let alone = of_campaign(&campaign, "point-read", &rungs(&campaign)[..1])[0]
+    let alone = judged(&campaign, &rungs(&campaign)[..1])[0]
         .primary
         .unwrap();
-    let together = of_campaign(&campaign, "point-read", &rungs(&campaign))[0]
-        .primary
-        .unwrap();
+    let together = judged(&campaign, &rungs(&campaign))[0].primary.unwrap();
     assert_eq!(alone.comparison, together.comparison);
     assert_eq!(alone.verdict, Verdict::Faster, "{alone:?}");
     assert!((together.adjusted_p_value / alone.adjusted_p_value - 5.0).abs() < 1e-9);
@@ -187,4 +187,26 @@ fn a_block_far_from_the_others_is_marked_and_counts_all_the_same() {
         [4]
     );
     assert_eq!(primary(&campaign).comparison.blocks, 6);
+}
+
+#[test]
+fn a_pipelined_server_is_judged_beside_its_like_alone() {
+    let names = ["deadpool", "pipelined", "sqlx", "other"];
+    let mut made_up = campaign(&names, &[closed(8)], 10, &|server, _, block| {
+        1e4 * (1.0 + server as f64) * scatter(block + server, 0.01)
+    });
+    for server in [1, 3] {
+        made_up["servers"][server]["lane"] = json!("pipelined");
+    }
+    let campaign = read(made_up);
+    let pairs = |class| {
+        let judged = of_campaign(&campaign, "point-read", &rungs(&campaign), class);
+        let labels = judged
+            .iter()
+            .map(|judged| (judged.pair.a[0].label(), judged.pair.b[0].label()));
+        labels.collect::<Vec<_>>()
+    };
+    let expected = |a: &str, b: &str| vec![(a.to_owned(), b.to_owned())];
+    assert_eq!(pairs(Class::OneAtATime), expected("deadpool", "sqlx"));
+    assert_eq!(pairs(Class::Pipelined), expected("pipelined", "other"));
 }
