@@ -7,6 +7,7 @@ use crate::compare::CompareArgs;
 use crate::database;
 use crate::doctor::DoctorArgs;
 use crate::list::ListArgs;
+use crate::live::LiveArgs;
 use crate::load_command::LoadArgs;
 use crate::run::RunArgs;
 use crate::verify::VerifyArgs;
@@ -38,6 +39,8 @@ pub enum Command {
     Run(RunArgs),
     /// The highest rate at which each lane meets a service level objective
     Capacity(CapacityArgs),
+    /// Server-sent events: does every subscriber get every event, how soon, and at what cost?
+    Live(LiveArgs),
     /// Two campaigns, or two servers of one: ratios, intervals and verdicts
     Compare(CompareArgs),
     /// The load engine alone, against any URL
@@ -66,6 +69,7 @@ mod tests {
             "verify -w ten-ms -s sqlx,r2d2",
             "run point-read -s deadpool",
             "load http://x/ -c 1 -d 1s",
+            "live feed-live -s deadpool --subscribers 1,100 --events 20 --rate 10",
         ];
         for line in lines {
             let words = ["lanebench"].into_iter().chain(line.split(' '));

@@ -8,7 +8,7 @@ use clap::Parser;
 use harness::checks::Verdict;
 use harness::cli::{Cli, Command};
 use harness::signals::{self, Interrupted};
-use harness::{capacity, compare, database, doctor, list, load_command, run, verify};
+use harness::{capacity, compare, database, doctor, list, live, load_command, run, verify};
 
 const SOME_ROW_IS_NOT_VALID: u8 = 1;
 const BAD_USAGE: u8 = 2;
@@ -38,6 +38,7 @@ fn execute(cli: &Cli, stop: &AtomicBool) -> Result<Verdict> {
         Command::Verify(args) => verify::run(args, stop),
         Command::Run(args) => run::run(args, stop),
         Command::Capacity(args) => capacity::run(args, stop),
+        Command::Live(args) => live::run(args, stop),
         Command::Compare(args) => compare::run(args),
         Command::Load(args) => load_command::run(args, stop),
         Command::Doctor(args) => doctor::run(args, stop),

@@ -5,12 +5,13 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use clap::Args;
 use comfy_table::{Table, presets};
-use workloads::{Catalog, Workload};
+use workloads::{Catalog, Shape, Workload};
 
 use crate::checks::Verdict;
 use crate::expected::Answers;
 use crate::folders::{FolderArgs, Folders};
 use crate::inspection::{self, Inspection, StartupCost};
+use crate::live;
 use crate::process::{Profile, READY_LIMIT, Settings};
 use crate::provision::{DatabaseArgs, Provisioned};
 use crate::rig::build;
@@ -51,9 +52,27 @@ pub struct VerifyArgs {
     pub folders: FolderArgs,
 }
 
+/// What a workload's requests have to be answered with.
+enum Awaited<'a> {
+    Answers(Answers),
+    /// Whatever is sent to this channel.
+    Events(&'a str),
+}
+
+impl Awaited<'_> {
+    fn of<'a>(workload: &'a Workload, url: &str, seed: u64) -> Result<Awaited<'a>> {
+        match &workload.shape {
+            Shape::Live { channel } => Ok(Awaited::Events(channel)),
+            _ => Answers::derive(workload, url, seed).map(Awaited::Answers),
+        }
+    }
+}
+
 /// What one cell of the table says.
 enum Verified {
     Counted(Inspection),
+    /// So many events came to subscribers.
+    Delivered(usize),
     NotSupported(String),
     Failed(String),
 }
@@ -71,7 +90,7 @@ pub fn run(args: &VerifyArgs, stop: &AtomicBool) -> Result<Verdict> {
     let mut provisioned = Provisioned::open(&args.database, usize::from(args.pool), stop)?;
     let answers = workloads
         .iter()
-        .map(|workload| Answers::derive(workload, &provisioned.database.url, args.seed))
+        .map(|workload| Awaited::of(workload, &provisioned.database.url, args.seed))
         .collect::<Result<Vec<_>>>()?;
     let mut rows = Vec::new();
     for server in &servers {
@@ -148,7 +167,7 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    fn verify(mut self, workloads: &[Workload], answers: &[Answers]) -> Result<Vec<Row>> {
+    fn verify(mut self, workloads: &[Workload], awaited: &[Awaited<'_>]) -> Result<Vec<Row>> {
         eprintln!(
             "verifying {}",
             label(&self.server.name, self.settings.profile)
@@ -157,7 +176,7 @@ impl Subject<'_> {
             inspection::startup_cost(self.server, &self.settings, self.provisioned, self.stop);
         let startup = startup.map(|(startup, _)| startup);
         let mut rows = Vec::new();
-        for (workload, answers) in workloads.iter().zip(answers) {
+        for (workload, awaited) in workloads.iter().zip(awaited) {
             if workload.writes() || self.written {
                 self.provisioned.settle(self.stop)?;
             }
@@ -165,7 +184,10 @@ impl Subject<'_> {
             let verified = match (self.server.skips(workload), &startup) {
                 (Some(reason), _) => Verified::NotSupported(reason.to_owned()),
                 (None, Err(error)) => failed(error)?,
-                (None, Ok(startup)) => self.inspect(workload, answers, *startup)?,
+                (None, Ok(startup)) => match awaited {
+                    Awaited::Answers(answers) => self.inspect(workload, answers, *startup)?,
+                    Awaited::Events(channel) => self.listen(workload, channel)?,
+                },
             };
             let server = label(&self.server.name, self.settings.profile);
             rows.push(Row {
@@ -193,6 +215,14 @@ impl Subject<'_> {
             self.stop,
         ) {
             Ok(inspection) => Ok(Verified::Counted(inspection)),
+            Err(error) => failed(&error),
+        }
+    }
+
+    fn listen(&mut self, workload: &Workload, channel: &str) -> Result<Verified> {
+        let subject = (self.server, &self.settings);
+        match live::verify(subject, (workload, channel), self.provisioned, self.stop) {
+            Ok(deliveries) => Ok(Verified::Delivered(deliveries)),
             Err(error) => failed(&error),
         }
     }
@@ -230,6 +260,13 @@ fn print(rows: &[Row]) {
                 each(inspection.statements_per_request),
                 each(Some(inspection.transactions_per_request)),
                 each(inspection.round_trips_per_request),
+                "ok".to_owned(),
+            ],
+            Verified::Delivered(events) => [
+                events.to_string(),
+                dash.clone(),
+                dash.clone(),
+                dash,
                 "ok".to_owned(),
             ],
             Verified::NotSupported(why) => [

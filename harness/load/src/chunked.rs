@@ -40,24 +40,29 @@ enum Stage {
 
 /// A decoder for one body.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Chunked {
+pub struct Chunked {
     stage: Stage,
 }
 
 impl Chunked {
-    pub(crate) fn new() -> Chunked {
+    #[expect(clippy::new_without_default, reason = "a body begins, it is not a default")]
+    pub fn new() -> Chunked {
         Chunked {
             stage: Stage::Size { size: 0, seen: 0 },
         }
     }
 
-    pub(crate) fn is_done(&self) -> bool {
+    /// Whether the body has ended as it should.
+    pub fn is_done(&self) -> bool {
         self.stage == Stage::Done
     }
 
     /// Decodes `input`, hands the body's parts to `body`, and returns how many bytes were used: all of
     /// them, unless the body ended before.
-    pub(crate) fn decode(
+    ///
+    /// # Errors
+    /// The input does not keep to the coding.
+    pub fn decode(
         &mut self,
         input: &[u8],
         mut body: impl FnMut(&[u8]),

@@ -29,8 +29,9 @@ pub(crate) struct Head<'b> {
 }
 
 /// A response that is not HTTP/1.1, in a few words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Malformed(pub(crate) &'static str);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(pub(crate) &'static str);
 
 /// Parses the head at the start of `buffer`; `None` while it is incomplete.
 pub(crate) fn parse(buffer: &[u8], answers_head: bool) -> Result<Option<Head<'_>>, Malformed> {

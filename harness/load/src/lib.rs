@@ -55,9 +55,11 @@ mod usage;
 mod verdict;
 mod worker;
 
+pub use chunked::Chunked;
 pub use error::LoadError;
 pub use expect::{Expect, ExpectBody, Judgement, body_hash};
 pub use hdrhistogram::Histogram;
+pub use head::Malformed;
 pub use ledger::RequestCounts;
 pub use null_server::{NullServer, ceiling};
 pub use outcome::{Connections, Counts, ErrorKind, Failure, Outcome};
