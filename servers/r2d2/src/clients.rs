@@ -4,11 +4,12 @@ use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use front::{CONNECT_TIMEOUT, Config, Failure, OpenError, PoolUse, Profile, no_answer};
+use front::{CONNECT_TIMEOUT, Config, Events, Failure, OpenError, PoolUse, Profile, no_answer};
 use r2d2::{Builder, Pool, PooledConnection};
 use tokio::task::spawn_blocking;
 
 use crate::connection::{Manager, Refusals};
+use crate::listening::Listening;
 
 /// How often opening the pool looks whether a connection was refused.
 const REFUSAL_CHECK: Duration = Duration::from_millis(50);
@@ -17,6 +18,7 @@ const REFUSAL_CHECK: Duration = Duration::from_millis(50);
 pub struct Clients {
     /// Empty while it is being dropped, and never before.
     pool: Option<Pool<Manager>>,
+    listening: Listening,
 }
 
 impl Clients {
@@ -44,7 +46,10 @@ impl Clients {
         let opening = spawn_blocking(move || open_whole(builder, manager, size)).await;
         let pool = opening
             .unwrap_or_else(|panicked| Err(OpenError::connection(&address, 0, size, panicked)))?;
-        Ok(Clients { pool: Some(pool) })
+        Ok(Clients {
+            pool: Some(pool),
+            listening: Listening::new(config, lane)?,
+        })
     }
 
     /// A handle to the pool, for a thread that may block.
@@ -53,6 +58,14 @@ impl Clients {
     /// It is being closed.
     pub fn pool(&self) -> Result<Pool<Manager>, Failure> {
         self.pool.clone().ok_or(Failure::NoConnection)
+    }
+
+    /// Listens with a session beside the pool, on a thread of its own.
+    ///
+    /// # Errors
+    /// The session could not be opened, or was lost.
+    pub async fn listen(&self, channel: &str, events: Events) -> Result<(), Failure> {
+        self.listening.listen(channel, events).await
     }
 
     pub fn in_use(&self) -> PoolUse {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use front::{Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile, Work};
+use front::{Config, Events, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile, Work};
 use pollster::block_on;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
@@ -60,6 +60,10 @@ impl Lane for R2d2 {
             Ok(())
         })
         .await
+    }
+
+    async fn listen(&self, channel: &str, events: Events) -> Result<(), Failure> {
+        self.clients.listen(channel, events).await
     }
 
     fn pool_use(&self) -> PoolUse {

@@ -4,6 +4,7 @@
 mod clients;
 mod connection;
 mod lane;
+mod listening;
 
 pub use clients::Clients;
 pub use connection::{Connection, Manager};

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use front::{Config, Failure, Front, Kind, Lane, Laps, OpenError, PoolUse, Profile, Work};
+use front::{Config, Events, Failure, Front, Kind, Lane, Laps, OpenError, PoolUse, Profile, Work};
 use server_r2d2::Clients;
 
 /// A pool of `postgres` clients. The threads that use them are the front's.
@@ -40,6 +40,10 @@ impl Lane for Threads {
     async fn wait(&self, duration: Duration) -> Result<(), Failure> {
         thread::sleep(duration);
         Ok(())
+    }
+
+    async fn listen(&self, channel: &str, events: Events) -> Result<(), Failure> {
+        self.clients.listen(channel, events).await
     }
 
     fn pool_use(&self) -> PoolUse {
