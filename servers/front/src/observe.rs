@@ -169,7 +169,11 @@ pub(crate) async fn usage<L: Lane>(State(app): State<Arc<App<L>>>) -> Response {
         pool: Pool {
             size: pool.size,
             in_use: pool.in_use,
-            waiting: in_flight.saturating_sub(pool.in_use),
+            waiting: match L::KIND {
+                Kind::Nonblocking | Kind::Blocking => in_flight.saturating_sub(pool.in_use),
+                // Each has one, and shares it.
+                Kind::Pipelined => 0,
+            },
         },
         in_flight,
         subscribers: app.live.subscribers(),
