@@ -22,6 +22,7 @@ use crate::process::Profile;
 use crate::provision::DatabaseArgs;
 use crate::rig::Rig;
 use crate::run::{self, Arrivals};
+use crate::selection::by_name;
 use crate::server::Server;
 use crate::session::server_records;
 use crate::slo::Slo;
@@ -96,7 +97,11 @@ pub fn run(args: &CapacityArgs, stop: &AtomicBool) -> Result<Verdict> {
     let folders = Folders::find(&args.folders)?;
     let catalog = Catalog::read(&folders.definitions, &folders.queries)?;
     refuse_impossible(args)?;
-    let workload = run::chosen_workloads(std::slice::from_ref(&args.name), &catalog)?.remove(0);
+    let workload = by_name("workload", &args.name, &catalog.workloads, |workload| {
+        &workload.name
+    })?;
+    args.database.refuse_writes([workload])?;
+    let workload = workload.clone();
     let servers = run::chosen_servers(&args.servers, &folders)?;
     let results = run::results_folder(
         args.out.clone(),

@@ -352,7 +352,12 @@ fn of_the_statements(
             end.at - start.at,
             subject.settings.pool,
         ),
-        checks::queries(counted.ok_or_else(unobserved), asked, regular),
+        checks::queries(
+            counted.ok_or_else(unobserved),
+            asked,
+            regular,
+            subject.settings.profile,
+        ),
         transactions,
     ]
 }

@@ -39,9 +39,10 @@ pub fn run(args: &ListArgs) -> Result<()> {
     print(
         "Servers",
         servers.iter().map(|server| {
+            let extra = if server.extra { ", extra" } else { "" };
             (
                 server.name.clone(),
-                format!("{} [{}]", server.about, lane(server)),
+                format!("{} [{}{extra}]", server.about, lane(server)),
             )
         }),
     );

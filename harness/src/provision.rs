@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use workloads::Workload;
 
 use crate::campaign::DatabaseRecord;
 use crate::database::leftovers::RunFolder;
@@ -31,13 +32,39 @@ pub struct DatabaseArgs {
     /// How many times the default number of rows to seed
     #[arg(long, default_value_t, value_name = "F", help_heading = "Database")]
     pub scale: Scale,
+
+    /// Seed nothing: the statements are about tables of your own
+    #[arg(long, conflicts_with = "scale", help_heading = "Database")]
+    pub no_shop: bool,
 }
+
+impl DatabaseArgs {
+    /// # Errors
+    /// A workload writes, and its rows could not be put back.
+    pub fn refuse_writes<'a>(
+        &self,
+        workloads: impl IntoIterator<Item = &'a Workload>,
+    ) -> Result<()> {
+        let mut writing = workloads.into_iter().filter(|workload| workload.writes());
+        match writing.next() {
+            Some(workload) if self.no_shop => bail!(
+                "workload `{}` writes, and with --no-shop nothing could put your rows back; measure reads, or use the shop",
+                workload.name
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a record has as its content where nothing was seeded.
+pub const NO_SHOP: &str = "no shop";
 
 /// A database with the shop in it. Dropping it ends what was started for it.
 #[derive(Debug)]
 pub struct Provisioned {
     pub database: Database,
-    pub seeded: Seeded,
+    /// Nothing with `--no-shop`.
+    pub seeded: Option<Seeded>,
     pub monitor: Monitor,
     pub settler: Settler,
     /// Where children are noted, for the next run to find should this one be killed.
@@ -54,18 +81,14 @@ impl Provisioned {
         let database = database::open(&args.database, &run_folder, stop)?;
         eprintln!("database: {}", database.source);
         refuse_oversized(pool, &database)?;
-        let seeded = seed::ensure(&database.url, args.scale, stop)?;
-        let done = if seeded.skipped {
-            "is seeded already"
-        } else {
-            "seeded"
+        let seeded = match args.no_shop {
+            true => None,
+            false => Some(seed::ensure(&database.url, args.scale, stop)?),
         };
-        eprintln!(
-            "shop {done}, scale {}, content {} ({:.1} s)",
-            seeded.scale,
-            seeded.fingerprint,
-            seeded.took.as_secs_f64()
-        );
+        match &seeded {
+            Some(seeded) => announce(seeded),
+            None => eprintln!("no shop: the statements have to find tables of your own"),
+        }
         let monitor = Monitor::connect(&database)?;
         let settler = Settler::of(&database, args.scale, &monitor)?;
         Ok(Provisioned {
@@ -98,12 +121,33 @@ impl Provisioned {
                 .iter()
                 .map(|setting| (setting.name.clone(), setting.value.clone()))
                 .collect(),
-            scale: self.seeded.scale.to_string(),
-            content: self.seeded.fingerprint.clone(),
+            scale: self
+                .seeded
+                .as_ref()
+                .map_or_else(Scale::default, |seeded| seeded.scale)
+                .to_string(),
+            content: self
+                .seeded
+                .as_ref()
+                .map_or_else(|| NO_SHOP.to_owned(), |seeded| seeded.fingerprint.clone()),
             between_trials: self.settler.describe(),
             statements_unobserved: self.monitor.unobserved().map(str::to_owned),
         }
     }
+}
+
+fn announce(seeded: &Seeded) {
+    let done = if seeded.skipped {
+        "is seeded already"
+    } else {
+        "seeded"
+    };
+    eprintln!(
+        "shop {done}, scale {}, content {} ({:.1} s)",
+        seeded.scale,
+        seeded.fingerprint,
+        seeded.took.as_secs_f64()
+    );
 }
 
 fn refuse_oversized(pool: usize, database: &Database) -> Result<()> {

@@ -28,6 +28,9 @@ const LONGEST_SECONDS: f64 = 3600.0;
 /// Connections of the closed loop where nothing else is asked for.
 const DEFAULT_CLOSED: [usize; 3] = [1, 8, 32];
 
+/// In the place of a server's name.
+pub const ALL: &str = "all";
+
 /// Marks a server that is compared with itself.
 pub const AGAIN: &str = " (again)";
 
@@ -38,7 +41,8 @@ pub struct RunArgs {
     #[arg(required_unless_present = "resume", value_name = "WORKLOAD")]
     pub names: Vec<String>,
 
-    /// Servers to compare, by name; one named twice is compared with itself [default: all]
+    /// Servers to compare, by name; `all` for every one; one named twice is compared with itself [default:
+    /// those that `lanebench list` does not call extra]
     #[arg(short, long = "server", value_delimiter = ',', value_name = "NAME")]
     pub servers: Vec<String>,
 
@@ -136,6 +140,7 @@ pub fn run(args: &RunArgs, stop: &AtomicBool) -> Result<Verdict> {
         Some(folder) => Session::resume(folder, &catalog, folders, &args.database, stop)?,
         None => {
             let workloads = chosen_workloads(&args.names, &catalog)?;
+            args.database.refuse_writes(&workloads)?;
             let servers = chosen_servers(&args.servers, &folders)?;
             let results = results_folder(args.out.clone(), &folders, &args.names.join("+"))?;
             let plan = plan(args, &workloads, &servers)?;
@@ -176,14 +181,16 @@ pub fn chosen_workloads(names: &[String], catalog: &Catalog) -> Result<Vec<Workl
     Ok(chosen)
 }
 
-/// The servers named, or all.
+/// The servers named; all with the name `all`; those that every run compares, if none is named.
 ///
 /// # Errors
 /// An unknown name, or a `server.toml` that is refused.
 pub fn chosen_servers(names: &[String], folders: &Folders) -> Result<Vec<Server>> {
     let all = Server::read_all(folders)?;
-    if names.is_empty() {
-        return Ok(all);
+    match names {
+        [] => return Ok(all.into_iter().filter(|server| !server.extra).collect()),
+        [name] if name == ALL => return Ok(all),
+        _ => {}
     }
     let mut chosen: Vec<Server> = Vec::new();
     for name in names {

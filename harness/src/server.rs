@@ -31,6 +31,8 @@ pub struct Server {
     pub lane: Lane,
     /// The number of threads that belongs to the server: `--threads` of the harness does not change it.
     pub threads: Option<usize>,
+    /// Measured only where it is named.
+    pub extra: bool,
     /// The command that builds it, run at the repository's root; empty where nothing needs building.
     pub build: Vec<String>,
     /// The command that runs it; its first word is absolute, or found on the PATH.
@@ -46,6 +48,8 @@ struct WireServer {
     lane: Lane,
     #[serde(default)]
     threads: Option<NonZeroUsize>,
+    #[serde(default)]
+    extra: bool,
     #[serde(default)]
     build: Vec<String>,
     run: Vec<String>,
@@ -159,6 +163,7 @@ fn read(file: &Path, root: &Path) -> Result<Server> {
         name: name.to_owned(),
         about: wire.about,
         lane: wire.lane,
+        extra: wire.extra,
         threads: wire.threads.map(NonZeroUsize::get),
         build: wire.build,
         run,
@@ -180,6 +185,7 @@ mod tests {
     fn server(skip: &[&str]) -> Server {
         let reason = |name: &&str| ((*name).to_owned(), format!("no {name}"));
         Server {
+            extra: false,
             name: "partial".to_owned(),
             about: String::new(),
             lane: Lane::Pipelined,

@@ -19,7 +19,7 @@ use crate::inspection;
 use crate::pgbench::Pgbench;
 use crate::process::Profile;
 use crate::progress::Progress;
-use crate::provision::DatabaseArgs;
+use crate::provision::{DatabaseArgs, NO_SHOP};
 use crate::publishable;
 use crate::rig::Rig;
 use crate::run::{AGAIN, chosen_servers, definition};
@@ -130,6 +130,7 @@ impl Session {
         let servers = chosen_servers(&names, &folders)?;
         let mut database = database.clone();
         database.scale = campaign.database.scale.parse()?;
+        database.no_shop = campaign.database.content == NO_SHOP;
         let rig = Rig::open(&campaign.plan, servers, folders, &database, stop)?;
         refuse_changes(&campaign, &workloads, &rig)
             .with_context(|| format!("{what}: cannot go on with it; run a new one"))?;

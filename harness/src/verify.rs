@@ -15,7 +15,7 @@ use crate::live;
 use crate::process::{Profile, READY_LIMIT, Settings};
 use crate::provision::{DatabaseArgs, Provisioned};
 use crate::rig::build;
-use crate::run::chosen_servers;
+use crate::run::{ALL, chosen_servers};
 use crate::selection::by_name;
 use crate::server::Server;
 use crate::signals::Interrupted;
@@ -85,7 +85,12 @@ pub fn run(args: &VerifyArgs, stop: &AtomicBool) -> Result<Verdict> {
     let folders = &Folders::find(&args.folders)?;
     let catalog = Catalog::read(&folders.definitions, &folders.queries)?;
     let workloads = chosen(&args.names, catalog)?;
-    let servers = chosen_servers(&args.servers, folders)?;
+    args.database.refuse_writes(&workloads)?;
+    let named = match args.servers.as_slice() {
+        [] => &[ALL.to_owned()][..],
+        named => named,
+    };
+    let servers = chosen_servers(named, folders)?;
     build(&servers, folders, stop)?;
     let mut provisioned = Provisioned::open(&args.database, usize::from(args.pool), stop)?;
     let answers = workloads

@@ -167,7 +167,7 @@ impl Keys {
     fn of(transaction: &mut Transaction<'_>, tables: &[&str]) -> Result<Self> {
         let row = transaction.query_one(
             "WITH shop AS (
-                 SELECT oid FROM pg_class WHERE relnamespace = 'shop'::regnamespace AND relname = ANY ($1)
+                 SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace('shop') AND relname = ANY ($1)
              )
              SELECT coalesce(string_agg(take_off, ';'), ''), coalesce(string_agg(put_back, ';'), '') FROM (
                  SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) AS take_off,
@@ -193,7 +193,7 @@ impl Keys {
 
 /// Large values lie in tables of their own, elsewhere.
 const PREWARM: &str = "WITH shop AS (
-         SELECT oid, reltoastrelid FROM pg_class WHERE relnamespace = 'shop'::regnamespace AND relkind = 'r'
+         SELECT oid, reltoastrelid FROM pg_class WHERE relnamespace = to_regnamespace('shop') AND relkind = 'r'
      ), relations AS (
          SELECT oid FROM shop UNION ALL SELECT reltoastrelid FROM shop WHERE reltoastrelid <> 0
      )
