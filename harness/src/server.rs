@@ -196,6 +196,24 @@ mod tests {
         }
     }
 
+    fn described(text: &str) -> Result<Server> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("server.toml");
+        fs::write(
+            &file,
+            format!("about = \"Some.\"\nlane = \"blocking\"\nrun = [\"some\"]\n{text}"),
+        )?;
+        read(&file, folder.path())
+    }
+
+    #[test]
+    fn a_number_of_threads_may_belong_to_the_server() {
+        assert_eq!(described("").unwrap().threads, None);
+        assert_eq!(described("threads = 1").unwrap().threads, Some(1));
+        let refusal = described("threads = 0").unwrap_err().to_string();
+        assert!(refusal.contains("server.toml:4: "), "{refusal}");
+    }
+
     #[test]
     fn what_a_workload_is_made_of_decides_whether_it_is_skipped() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -25,7 +25,8 @@ pub struct Config {
     pub pool: u32,
 
     /// Threads that may wait for the database at once [default: as many as --pool]. Only a blocking lane has
-    /// such threads; a nonblocking lane runs on one worker thread a core and takes no notice.
+    /// such threads, in one of which they serve the HTTP connections too; a nonblocking lane runs on one worker thread a
+    /// core and takes no notice.
     #[arg(long, env = "LANEBENCH_THREADS", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     threads: Option<u32>,
 

@@ -5,6 +5,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::pin::Pin;
@@ -49,7 +50,7 @@ impl Connection {
             respond: Box::new(respond),
         };
         // With half-closing allowed hyper does not look for the client's end while a handler is at work. It could
-        // not interrupt a handler that blocks.
+        // not interrupt a handler that blocks; for one that does not, see `wait_for_the_handler`.
         let http = http1::Builder::new()
             .half_close(true)
             .serve_connection(Socket(Rc::clone(&wire)), service);
@@ -160,9 +161,28 @@ impl Connection {
                 self.note(socket.revents().unwrap_or(PollFlags::empty()));
                 woken
             }
-            None => bell.sleep(&mut [bell.poll_fd()], timeout),
+            None => self.wait_for_the_handler(bell),
         };
         woken.unwrap_or(false)
+    }
+
+    /// Waits for the bell. False when the client goes away meanwhile: an answer may have no end of its own.
+    fn wait_for_the_handler(&self, bell: &Bell) -> io::Result<bool> {
+        let wire = &self.wire;
+        if wire.readable.get() {
+            // The next request has arrived, most likely. To be told so again and again would not help.
+            return bell.sleep(&mut [bell.poll_fd()], None);
+        }
+        let socket = PollFd::new(wire.stream.as_fd(), PollFlags::POLLIN);
+        let mut descriptors = [bell.poll_fd(), socket];
+        let woken = bell.sleep(&mut descriptors, None)?;
+        let [_, socket] = &descriptors;
+        self.note(socket.revents().unwrap_or(PollFlags::empty()));
+        let has_left = || match wire.stream.peek(&mut [0]) {
+            Ok(length) => length == 0,
+            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+        };
+        Ok(woken && !(wire.readable.get() && has_left()))
     }
 }
 

@@ -141,6 +141,7 @@ fn router(gate: &Arc<Gate>) -> Router {
         .route("/unread", post(async || "unread"))
         .route("/numbers", get(async || Body::new(Numbers(1..=1000))))
         .route("/zeros", get(async || vec![0_u8; 32 << 20]))
+        .route("/endless", get(async || Body::new(Endless)))
         .route("/panic", get(panics))
         .route("/timer", get(timer))
         .route(
@@ -186,5 +187,20 @@ impl HttpBody for Numbers {
     ) -> std::task::Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let number = self.0.next();
         std::task::Poll::Ready(number.map(|number| Ok(Frame::data(format!("{number}\n").into()))))
+    }
+}
+
+/// A body that never comes.
+struct Endless;
+
+impl HttpBody for Endless {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        std::task::Poll::Pending
     }
 }

@@ -81,3 +81,16 @@ fn a_client_that_goes_away_leaves_the_thread_to_the_next() {
         assert_eq!(server.client().get("/hello").status, 200, "after {sent:?}");
     }
 }
+
+#[test]
+fn a_client_that_leaves_an_answer_without_an_end_leaves_the_thread_too() {
+    let server = Server::start(limits(1, 8));
+    let mut client = server.client();
+    client.ask("/endless");
+    assert_eq!(client.socket.peek(&mut [0]).unwrap(), 1, "no head has come");
+    let mut waiting = server.client();
+    waiting.ask("/hello");
+    assert!(waiting.is_silent_for(Duration::from_millis(50)));
+    drop(client);
+    assert_eq!(waiting.receive().status, 200);
+}
