@@ -48,7 +48,7 @@ pub(crate) fn too_few_threads(server: &Server, subscribers: usize) -> Option<Str
         .threads
         .filter(|&fixed| fixed < needed(subscribers))?;
     Some(format!(
-        "it has {threads} threads, and a subscriber keeps one for as long as it listens"
+        "a subscriber keeps a thread for as long as it listens, and of those it has {threads}"
     ))
 }
 
