@@ -8,6 +8,7 @@ mod client;
 mod export;
 mod fake;
 mod lifecycle;
+mod live;
 mod observation;
 mod reads;
 mod row;
