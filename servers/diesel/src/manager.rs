@@ -1,9 +1,9 @@
 //! The manager that makes connections for r2d2: diesel's own, with statements prepared as part of connecting.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use diesel::PgConnection;
-use diesel::r2d2::{ConnectionManager, HandleError, ManageConnection};
+use diesel::r2d2::{ConnectionManager, ManageConnection};
 use front::{Config, OpenError};
 
 use crate::preparation::{prepare, untranslate};
@@ -60,25 +60,5 @@ impl ManageConnection for Manager {
 
     fn has_broken(&self, connection: &mut PgConnection) -> bool {
         self.connections.has_broken(connection)
-    }
-}
-
-/// Keeps the last error of connecting. r2d2 retries in the background and gives whoever waits a text at best.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Refusals(Arc<Mutex<Option<OpenError>>>);
-
-impl Refusals {
-    pub(crate) fn take(&self) -> Option<OpenError> {
-        self.last().take()
-    }
-
-    fn last(&self) -> MutexGuard<'_, Option<OpenError>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl HandleError<OpenError> for Refusals {
-    fn handle_error(&self, error: OpenError) {
-        *self.last() = Some(error);
     }
 }

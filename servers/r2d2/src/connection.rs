@@ -2,7 +2,6 @@
 //! `postgres::Client` runs a small runtime of its own, and panics when used or dropped on an async thread.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use front::{Config, Failure, OpenError, RowSink, Session, StatementId, Work};
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::ToSql;
 use postgres::{Client, Error, NoTls, Statement};
-use r2d2::{HandleError, ManageConnection};
+use r2d2::ManageConnection;
 use r2d2_postgres::PostgresConnectionManager;
 use rust_postgres::{Bound, PostgresRow, address, bound, config, failure};
 use workloads::{FromRow, FromRows, Param};
@@ -167,25 +166,5 @@ impl ManageConnection for Manager {
 
     fn has_broken(&self, connection: &mut Connection) -> bool {
         connection.in_transaction || self.clients.has_broken(&mut connection.client)
-    }
-}
-
-/// Keeps the last error of connecting. r2d2 retries in the background and gives whoever waits a text at best.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Refusals(Arc<Mutex<Option<OpenError>>>);
-
-impl Refusals {
-    pub(crate) fn take(&self) -> Option<OpenError> {
-        self.last().take()
-    }
-
-    fn last(&self) -> MutexGuard<'_, Option<OpenError>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl HandleError<OpenError> for Refusals {
-    fn handle_error(&self, error: OpenError) {
-        *self.last() = Some(error);
     }
 }

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
+use blocking_lane::PARITY;
 use front::{Config, Events, Failure, Front, Kind, Lane, Laps, OpenError, PoolUse, Profile, Work};
 use server_r2d2::Clients;
 
@@ -56,7 +57,7 @@ impl Lane for Threads {
             nobody does";
         const OBSERVED: &str = "/about and /usage never wait: the thread that accepts answers them";
         match profile {
-            Profile::Parity => &[THREADS, OBSERVED, Clients::PARITY],
+            Profile::Parity => &[THREADS, OBSERVED, PARITY],
             Profile::Defaults => &[THREADS, OBSERVED, Clients::DEFAULTS],
         }
     }
