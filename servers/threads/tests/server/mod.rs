@@ -63,7 +63,7 @@ impl Database {
 
 fn define(folder: &Path) {
     let write = |file: &str, text: &str| fs::write(folder.join(file), text).unwrap();
-    for (name, milliseconds) in [("ten-ms", 10), ("fifty-ms", 50)] {
+    for (name, milliseconds) in [("ten-ms", 10), ("slow", 400)] {
         let sql = format!("SELECT {milliseconds} AS waited_ms FROM pg_sleep({milliseconds} / 1e3)");
         write(&format!("{name}.sql"), &sql);
         let text = format!("about = \"Waits.\"\nshape = \"delay\"\nsql = \"{name}.sql\"\n{EXPECT}");
@@ -73,7 +73,7 @@ fn define(folder: &Path) {
     write("export.sql", rows);
     let export = format!("about = \"Rows.\"\nshape = \"export\"\nsql = \"export.sql\"\n{EXPECT}");
     write("export.toml", &export);
-    let free = "about = \"Waits.\"\nshape = \"free\"\nwait_ms = 50\n[expect]\nstatements = 0\ntransactions = 0\n";
+    let free = "about = \"Waits.\"\nshape = \"free\"\nwait_ms = 200\n[expect]\nstatements = 0\ntransactions = 0\n";
     write("free.toml", free);
 }
 
