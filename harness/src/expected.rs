@@ -36,7 +36,7 @@ pub struct Answers {
     pub order: Vec<u32>,
     /// How long one request waits by the workload's own account.
     pub delay: Option<Delay>,
-    /// Of every request, where they are all the same.
+    /// Of every request, where they are the same statements for all.
     pub statements_of_each: Option<u32>,
     /// What goes on beside the workload.
     pub beside: Option<Box<Loop>>,
@@ -173,8 +173,8 @@ impl Answers {
         let beside: Option<Result<Box<Loop>>> = beside;
         Ok(Answers {
             delay: delay_of(workload, &distinct),
-            // What goes on beside it has statements of its own.
-            statements_of_each: statements_of(&distinct).filter(|_| beside.is_none()),
+            statements_of_each: statements_of(&distinct)
+                .filter(|_| parts.len() == 1 && beside.is_none()),
             distinct,
             order,
             beside: beside.transpose()?,
