@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::env;
+use std::future::{pending, poll_fn};
 use std::process::{self, ExitCode};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -12,13 +13,13 @@ use std::time::Duration;
 use clap::ValueEnum;
 use deadpool_postgres::{Manager, Object, Pool};
 use front::{
-    Config, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile, RowSink, Session, StatementId,
-    Work,
+    Config, Events, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile, RowSink, Session,
+    StatementId, Work, listen_statement,
 };
 use futures_util::TryStreamExt;
 use rust_postgres::{PostgresRow, address, bound, config, failure};
 use tokio::time::sleep;
-use tokio_postgres::{NoTls, Row, RowStream};
+use tokio_postgres::{AsyncMessage, NoTls, Row, RowStream};
 use workloads::{FromRow, FromRows, Param};
 
 static FAULT: OnceLock<Fault> = OnceLock::new();
@@ -47,6 +48,10 @@ enum Fault {
     Reconnects,
     /// Is gone after 3,000 requests, those in flight unanswered.
     Dies,
+    /// Does not send each fifth event on.
+    LosesEvents,
+    /// Sends each fifth event on twice.
+    RepeatsEvents,
 }
 
 impl Fault {
@@ -61,6 +66,15 @@ impl Fault {
             _ => sql.to_owned(),
         }
     }
+
+    /// How often an event is sent on that is so many a session has heard.
+    fn times(self, heard: u64) -> usize {
+        match self {
+            Fault::LosesEvents if heard.is_multiple_of(5) => 0,
+            Fault::RepeatsEvents if heard.is_multiple_of(5) => 2,
+            _ => 1,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -68,6 +82,7 @@ struct Crooked {
     fault: Fault,
     pool: Pool,
     statements: Vec<String>,
+    postgres: tokio_postgres::Config,
     /// Requests so far.
     requests: AtomicU64,
     cache: Cache,
@@ -87,6 +102,7 @@ impl Lane for Crooked {
             fault,
             pool,
             statements,
+            postgres: config(flags, Crooked::NAME)?,
             requests: AtomicU64::new(0),
             cache: Cache((fault == Fault::Caches).then(Mutex::default)),
         })
@@ -113,6 +129,33 @@ impl Lane for Crooked {
     async fn wait(&self, duration: Duration) -> Result<(), Failure> {
         sleep(duration).await;
         Ok(())
+    }
+
+    async fn listen(&self, channel: &str, events: Events) -> Result<(), Failure> {
+        let connected = self.postgres.connect(NoTls).await;
+        let (client, mut connection) = connected.map_err(failure)?;
+        let hear = async {
+            let mut heard = 0;
+            while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+                if let AsyncMessage::Notification(notification) = message.map_err(failure)? {
+                    heard += 1;
+                    for _ in 0..self.fault.times(heard) {
+                        events.send(notification.payload());
+                    }
+                }
+            }
+            Err(Failure::ConnectionLost("the session was closed".into()))
+        };
+        let listen = async {
+            let listening = client.batch_execute(&listen_statement(channel)).await;
+            listening.map_err(failure)?;
+            events.listening();
+            pending().await
+        };
+        tokio::select! {
+            ended = hear => ended,
+            failed = listen => failed,
+        }
     }
 
     fn pool_use(&self) -> PoolUse {
