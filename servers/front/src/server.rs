@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::serve::ListenerExt;
+use nix::sys::socket::{setsockopt, sockopt};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -26,6 +27,10 @@ const IDLE: Duration = Duration::from_secs(60);
 
 /// How long it may take over a request's head, and then its body; and how long it may not take anything of an answer.
 const CLIENT_WAIT: Duration = Duration::from_secs(10);
+
+/// How long a client may acknowledge nothing, or take nothing, of what it is sent; the kernel ends its connection then. A
+/// subscriber whose machine has vanished would keep its place for a quarter of an hour.
+const CLIENT_GONE_MS: u32 = 30_000;
 
 /// Whoever measures a server that is full has to be answered: at once, and at no cost to who waits.
 const NEVER_QUEUED: &[&str] = &["GET /about ", "GET /usage "];
@@ -143,6 +148,7 @@ async fn serve(
     // An answer is one write; waiting to fill a segment could only delay it.
     let listener = listener.tap_io(|socket| {
         let _ = socket.set_nodelay(true);
+        let _ = setsockopt(socket, sockopt::TcpUserTimeout, &CLIENT_GONE_MS);
     });
     let (tell, told) = oneshot::channel();
     let signal = async move {
