@@ -45,7 +45,10 @@ pub struct Chunked {
 }
 
 impl Chunked {
-    #[expect(clippy::new_without_default, reason = "a body begins, it is not a default")]
+    #[expect(
+        clippy::new_without_default,
+        reason = "a body begins, it is not a default"
+    )]
     pub fn new() -> Chunked {
         Chunked {
             stage: Stage::Size { size: 0, seen: 0 },
