@@ -13,8 +13,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on, post};
 use bytes::Bytes;
 use workloads::{
-    Catalog, Delay, EVENTS, FeedEntry, Fortune, Greeting, HTML, Item, JSON, Method, NDJSON, Query, Shape,
-    TEXT, TransferBody,
+    Catalog, Delay, EVENTS, FeedEntry, Fortune, Greeting, HTML, Item, JSON, Method, NDJSON, Query,
+    Shape, TEXT, TransferBody,
 };
 
 use crate::app::App;
