@@ -96,7 +96,10 @@ pub fn run(args: &LiveArgs, stop: &AtomicBool) -> Result<Verdict> {
     let catalog = Catalog::read(&folders.definitions, &folders.queries)?;
     refuse_impossible(args)?;
     let (workload, channel) = chosen(&args.name, &catalog)?;
-    let servers = chosen_servers(&args.servers, &folders)?;
+    let servers = match args.servers.as_slice() {
+        [] => Server::read_all(&folders)?,
+        names => chosen_servers(names, &folders)?,
+    };
     let results = run::results_folder(args.out.clone(), &folders, &args.name)?;
     build(&servers, &folders, stop)?;
     let cpus = CpuPlan::for_this_machine()?;

@@ -200,8 +200,9 @@ pub(super) fn text(rows: &[Row]) -> String {
     }
     format!(
         "{}\n\nA delivery is an event at a subscriber; its latency counts from just before NOTIFY until its last byte is \
-         read.\nThreads, RSS and KiB/subscriber are of the connected, idle server; the second RSS is that after the last \
-         event.\n",
+         read.\nThreads and the first RSS are those before the first event, with all subscribers connected; the second RSS is \
+         that after the last event.\nKiB/subscriber is what the RSS grew by while they connected: a server that has its \
+         threads beforehand has their memory in neither.\n",
         table.trim_fmt()
     )
 }
