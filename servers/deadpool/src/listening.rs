@@ -28,7 +28,7 @@ pub(crate) async fn listen(config: &Config, channel: &str, events: Events) -> Re
                 events.listening();
             }
             message = poll_fn(|context| connection.poll_message(context)) => match message {
-                Some(Ok(AsyncMessage::Notification(heard))) => events.send(heard.payload()),
+                Some(Ok(AsyncMessage::Notification(heard))) => events.send(heard.payload()).await,
                 Some(Ok(_notice)) => {}
                 Some(Err(error)) => return Err(failure(error)),
                 None => return Err(Failure::ConnectionLost("the session was closed".into())),

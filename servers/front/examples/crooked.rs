@@ -140,7 +140,7 @@ impl Lane for Crooked {
                 if let AsyncMessage::Notification(notification) = message.map_err(failure)? {
                     heard += 1;
                     for _ in 0..self.fault.times(heard) {
-                        events.send(notification.payload());
+                        events.send(notification.payload()).await;
                     }
                 }
             }

@@ -3,8 +3,11 @@
 //! A channel is opened for its first subscriber and closed after its last one. The session that listens is the lane's,
 //! beside its pool. Each notification is encoded once, and every stream sends the same bytes.
 //!
-//! No stream has a gap. One that is more than [`EVENTS_ON_THEIR_WAY`] behind is broken off, and when the session is lost
-//! all of them end: a client connects again and knows that it may have missed something.
+//! No stream has a gap. One that is more than [`channel::EVENTS_ON_THEIR_WAY`] behind is broken off, and when the session is lost
+//! all of them end: a client connects again and knows that it may have missed something. So that a burst of notifications
+//! breaks off nobody who reads, the session is not read while the slowest stream is half as far behind, for a moment.
+
+mod channel;
 
 use std::collections::HashMap;
 use std::io;
@@ -16,30 +19,22 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::app::App;
-use crate::lane::no_answer;
-use crate::{CONNECT_TIMEOUT, Failure, Lane};
+use crate::{Failure, Lane};
+
+use channel::{Channel, Phase, Session};
+pub use channel::{Events, listen_statement};
 
 /// Subscribers of all channels together; the next one is refused.
 const MOST_SUBSCRIBERS: usize = 10_000;
-
-/// Events that a subscriber may be behind.
-const EVENTS_ON_THEIR_WAY: usize = 1024;
-
-/// To connect and to LISTEN, each of which a lane bounds by itself where it can.
-const OPENING: Duration = CONNECT_TIMEOUT.saturating_mul(2);
-
-/// How often something is sent when nothing happens, so that clients that have vanished are noticed.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// How long the sessions may take to close when the server stops.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// What a stream begins with: from here on, nothing is missed.
 const LISTENING_COMMENT: Bytes = Bytes::from_static(b": listening\n\n");
-const HEARTBEAT_COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
 /// The channels of one server.
 #[derive(Debug)]
@@ -55,130 +50,6 @@ pub(crate) struct Live {
 struct Membership {
     channel: Arc<Channel>,
     subscribers: usize,
-}
-
-#[derive(Debug)]
-struct Channel {
-    phase: watch::Sender<Phase>,
-    /// None once it is over.
-    sender: Mutex<Option<broadcast::Sender<Bytes>>>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Opening,
-    Listening,
-    Over,
-}
-
-/// Where a lane puts what it hears. When it is dropped, all streams of the channel end.
-#[derive(Debug)]
-pub struct Events {
-    channel: Arc<Channel>,
-    _session: watch::Receiver<()>,
-}
-
-impl Events {
-    /// LISTEN has been answered, and every notification from here on will be sent.
-    pub fn listening(&self) {
-        self.channel.phase.send_if_modified(|phase| {
-            let opens = *phase == Phase::Opening;
-            if opens {
-                *phase = Phase::Listening;
-            }
-            opens
-        });
-    }
-
-    /// Sends a notification to every subscriber.
-    pub fn send(&self, payload: &str) {
-        self.channel.send(encode(payload));
-    }
-
-    /// Whether there is still a subscriber.
-    pub fn wanted(&self) -> bool {
-        *self.channel.phase.borrow() != Phase::Over
-    }
-}
-
-impl Drop for Events {
-    fn drop(&mut self) {
-        self.channel.close();
-    }
-}
-
-/// The statement that begins to listen.
-pub fn listen_statement(channel: &str) -> String {
-    format!("LISTEN \"{}\"", channel.replace('"', "\"\""))
-}
-
-/// An event whose data is `payload`. Its lines are sent as such: a subscriber puts them together again, with line feeds.
-fn encode(payload: &str) -> Bytes {
-    let mut event = String::with_capacity(payload.len() + "data: \n\n".len());
-    for line in payload.replace("\r\n", "\n").split(['\n', '\r']) {
-        event.push_str("data: ");
-        event.push_str(line);
-        event.push('\n');
-    }
-    event.push('\n');
-    event.into()
-}
-
-impl Channel {
-    fn opening() -> (Channel, broadcast::Receiver<Bytes>) {
-        let (sender, receiver) = broadcast::channel(EVENTS_ON_THEIR_WAY);
-        let channel = Channel {
-            phase: watch::Sender::new(Phase::Opening),
-            sender: Mutex::new(Some(sender)),
-        };
-        (channel, receiver)
-    }
-
-    fn sender(&self) -> MutexGuard<'_, Option<broadcast::Sender<Bytes>>> {
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A receiver of all that is sent from now on, unless the channel is over.
-    fn receiver(&self) -> Option<broadcast::Receiver<Bytes>> {
-        self.sender().as_ref().map(broadcast::Sender::subscribe)
-    }
-
-    fn send(&self, event: Bytes) {
-        if let Some(sender) = &*self.sender() {
-            // It only fails when the last subscriber has just left.
-            let _ = sender.send(event);
-        }
-    }
-
-    /// Ends the streams, after what has been sent, and tells whoever listens.
-    fn close(&self) {
-        *self.sender() = None;
-        self.phase.send_replace(Phase::Over);
-    }
-
-    /// The phase after `Opening`.
-    async fn opened(&self) -> Phase {
-        let mut phase = self.phase.subscribe();
-        let opened = phase.wait_for(|phase| *phase != Phase::Opening).await;
-        opened.map_or(Phase::Over, |phase| *phase)
-    }
-
-    async fn over(&self) {
-        let mut phase = self.phase.subscribe();
-        // It fails if the sender is gone, which it is not: it is ours.
-        let _ = phase.wait_for(|phase| *phase == Phase::Over).await;
-    }
-
-    /// Sends heartbeats. Ends only if the channel does not open in time.
-    async fn attend(&self) -> Failure {
-        if timeout(OPENING, self.opened()).await.is_err() {
-            return Failure::ConnectionLost(no_answer());
-        }
-        loop {
-            sleep(HEARTBEAT).await;
-            self.send(HEARTBEAT_COMMENT);
-        }
-    }
 }
 
 impl Default for Live {
@@ -215,8 +86,8 @@ impl Live {
         let _ = timeout(CLOSING, self.sessions.closed()).await;
     }
 
-    /// A place among the subscribers of a channel; with it, if this is the first, what is to listen for it.
-    fn join(&self, name: &str) -> Option<(Seat, Option<Events>)> {
+    /// A place among the subscribers of a channel; with it, if this is the first, the session that is to be kept for it.
+    fn join(&self, name: &str) -> Option<(Seat, Option<Session>)> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
         let mut channels = self.channels();
         let channels = channels.as_mut()?;
@@ -225,26 +96,21 @@ impl Live {
             membership.subscribers += 1;
             Some((Arc::clone(&membership.channel), receiver, None))
         });
-        let (channel, receiver, events) = known.unwrap_or_else(|| {
-            let (channel, receiver) = Channel::opening();
-            let channel = Arc::new(channel);
+        let (channel, receiver, session) = known.unwrap_or_else(|| {
+            let (channel, receiver, session) = Channel::open(self.sessions.subscribe());
             let membership = Membership {
                 channel: Arc::clone(&channel),
                 subscribers: 1,
             };
             channels.insert(name.to_owned(), membership);
-            let events = Events {
-                channel: Arc::clone(&channel),
-                _session: self.sessions.subscribe(),
-            };
-            (channel, receiver, Some(events))
+            (channel, receiver, Some(session))
         });
         let seat = Seat {
             channel,
             receiver,
             _place: place,
         };
-        Some((seat, events))
+        Some((seat, session))
     }
 
     /// The last one to leave closes the channel, under the lock: nobody joins one that is about to close.
@@ -310,9 +176,9 @@ pub(crate) async fn subscribe<L: Lane>(
     app: &Arc<App<L>>,
     name: &Arc<str>,
 ) -> Result<Body, Failure> {
-    let (seat, events) = app.live.join(name).ok_or(Failure::NoMoreSubscribers)?;
-    if let Some(events) = events {
-        tokio::spawn(keep(Arc::clone(app), Arc::clone(name), events));
+    let (seat, session) = app.live.join(name).ok_or(Failure::NoMoreSubscribers)?;
+    if let Some(session) = session {
+        tokio::spawn(keep(Arc::clone(app), Arc::clone(name), session));
     }
     let subscriber = Subscriber {
         app: Arc::clone(app),
@@ -337,38 +203,24 @@ fn body<L: Lane>(subscriber: Subscriber<L>) -> Body {
 }
 
 /// Has the lane listen until nobody wants it any more, or it fails.
-async fn keep<L: Lane>(app: Arc<App<L>>, name: Arc<str>, events: Events) {
-    let channel = Arc::clone(&events.channel);
+async fn keep<L: Lane>(app: Arc<App<L>>, name: Arc<str>, session: Session) {
+    let Session {
+        closing,
+        events,
+        heard,
+    } = session;
+    let channel = &closing.0;
+    let listen = async {
+        // What was heard goes out also after the session has ended.
+        let (ended, ()) = tokio::join!(app.lane.listen(&name, events), channel.relay(heard));
+        ended.err()
+    };
     let failed = tokio::select! {
-        ended = app.lane.listen(&name, events) => ended.err(),
+        failed = listen => failed,
         failure = channel.attend() => Some(failure),
         () = channel.over() => None,
     };
     if let Some(failure) = failed {
         app.note(&failure);
-    }
-    channel.close();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_line_of_a_payload_is_a_line_of_data() {
-        let cases = [
-            ("", "data: \n\n"),
-            ("7 x", "data: 7 x\n\n"),
-            ("a\nb\r\nc\rd", "data: a\ndata: b\ndata: c\ndata: d\n\n"),
-            ("a\n", "data: a\ndata: \n\n"),
-        ];
-        for (payload, event) in cases {
-            assert_eq!(encode(payload), event.as_bytes());
-        }
-    }
-
-    #[test]
-    fn the_name_of_a_channel_cannot_end_its_quotes() {
-        assert_eq!(listen_statement("a\"b"), "LISTEN \"a\"\"b\"");
     }
 }

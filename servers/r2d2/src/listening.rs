@@ -56,7 +56,7 @@ fn hear(client: &mut Client, events: &Events) -> Result<(), Failure> {
     let mut notifications = client.notifications();
     let mut heard = notifications.timeout_iter(WANTED_CHECK);
     while let Some(heard) = heard.next().map_err(failure)? {
-        events.send(heard.payload());
+        events.send_blocking(heard.payload());
         if !events.wanted() {
             break;
         }

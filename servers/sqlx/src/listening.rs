@@ -22,7 +22,7 @@ pub(crate) async fn listen(
     events.listening();
     // None is a session that was lost. To ask again would open another one, and tell nobody what was missed.
     while let Some(heard) = listener.try_recv().await.map_err(failure)? {
-        events.send(heard.payload());
+        events.send(heard.payload()).await;
     }
     Err(Failure::ConnectionLost("the session was lost".into()))
 }

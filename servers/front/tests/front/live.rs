@@ -99,7 +99,7 @@ impl Lane for Radio {
         let _session = Session(&self.0);
         events.listening();
         while let Some(payload) = heard.recv().await {
-            events.send(&payload);
+            events.send(&payload).await;
         }
         Err(Failure::ConnectionLost("the station is gone".into()))
     }
@@ -326,6 +326,23 @@ async fn a_subscriber_that_lags_behind_is_broken_off_where_it_is_and_the_others_
     server.station.send("the end");
     quick.until("data: the end\n\n").await;
     assert_eq!(server.subscribers().await, 1);
+}
+
+#[tokio::test]
+async fn a_burst_breaks_off_nobody_who_reads() {
+    const EVENTS: usize = 20_000;
+    let server = Server::start().await;
+    let mut subscribers = [server.subscriber().await, server.subscriber().await];
+    for event in 1..=EVENTS {
+        server.station.send(event.to_string());
+    }
+    let all: String = (1..=EVENTS)
+        .map(|event| format!("data: {event}\n\n"))
+        .collect();
+    for subscriber in &mut subscribers {
+        subscriber.until(&format!("data: {EVENTS}\n\n")).await;
+        assert!(subscriber.body() == format!("{LISTENING}{all}"));
+    }
 }
 
 #[tokio::test]
