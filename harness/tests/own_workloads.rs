@@ -81,9 +81,11 @@ fn a_schema_of_ones_own_takes_two_files_and_no_rust() {
     client
         .batch_execute(&fs::read_to_string(example.join("schema.sql")).unwrap())
         .unwrap();
+    drop(client);
     let folders = [example.join("workloads"), example.join("sql")];
     let output = verify(&database, [&folders[0], &folders[1]], "--no-shop");
     all_ok(&output, "due-loans");
+    let mut client = Client::connect(&database.url, NoTls).unwrap();
     let shop = client.query_one("SELECT to_regnamespace('shop') IS NULL", &[]);
     assert!(shop.unwrap().get::<_, bool>(0), "nothing was seeded");
 }

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use harness::folders::{FolderArgs, Folders};
+use harness::run::chosen_servers;
 use harness::server::{Lane, Server};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -255,12 +257,25 @@ fn every_lane_says_in_one_line_why_it_cannot_start() {
 }
 
 #[test]
-fn the_servers_under_test_are_the_three_lanes() {
+fn the_servers_under_test_are_those_of_the_repository_and_a_run_takes_three_of_them() {
     let names: Vec<_> = servers()
         .iter()
         .map(|server| server.name.as_str())
         .collect();
-    assert_eq!(names, ["deadpool", "r2d2", "sqlx"]);
+    let all = [
+        "deadpool",
+        "diesel",
+        "pipelined",
+        "r2d2",
+        "sequential",
+        "sqlx",
+        "threads",
+    ];
+    assert_eq!(names, all);
+    let folders = Folders::find(&FolderArgs::default()).unwrap();
+    let usual = chosen_servers(&[], &folders).unwrap();
+    let usual: Vec<_> = usual.iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(usual, ["deadpool", "r2d2", "sqlx"]);
     let programs: Vec<PathBuf> = servers()
         .iter()
         .map(|server| PathBuf::from(&server.run[0]))
