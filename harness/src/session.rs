@@ -401,10 +401,12 @@ pub(crate) fn serving<'s>(subjects: &'s [Subject], workload: &Workload) -> Vec<&
 }
 
 pub(crate) fn server_records(servers: &[Server]) -> Vec<ServerRecord> {
+    // One program with another number of threads is another server.
+    let what = |server: &Server| (server.run.clone(), server.threads);
     let same = |index: usize| {
         servers[..index]
             .iter()
-            .find(|earlier| earlier.run == servers[index].run)
+            .find(|earlier| what(earlier) == what(&servers[index]))
     };
     let record = |(index, server): (usize, &Server)| ServerRecord {
         name: server.name.clone(),
