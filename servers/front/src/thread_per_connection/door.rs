@@ -47,6 +47,14 @@ struct Silent {
     since: Instant,
 }
 
+/// What a wait ended with.
+struct Happened {
+    /// Somebody wants to connect.
+    knocked: bool,
+    /// For each of the silent connections, whether it has spoken.
+    spoke: Vec<bool>,
+}
+
 impl<F: Fn(Refusal) -> Response + 'static> Door<F> {
     /// `listener` must not block.
     pub(super) fn new(
@@ -87,18 +95,19 @@ impl<F: Fn(Refusal) -> Response + 'static> Door<F> {
             let sent_back = self.turns.sent_back().into_iter();
             self.silent
                 .extend(sent_back.map(|(stream, since)| Silent { stream, since }));
-            let spoke = self.wait(next_overdue)?;
+            let Happened { knocked, spoke } = self.wait(next_overdue)?;
             self.admit(&spoke);
             if self.turns.is_pressed() {
                 self.turns.press();
             }
-            self.accept();
+            if knocked || self.resting {
+                self.accept();
+            }
         }
     }
 
-    /// Waits for something to happen, until somebody has waited too long. Tells for each of the silent connections
-    /// whether it has spoken.
-    fn wait(&mut self, next_overdue: Option<Duration>) -> io::Result<Vec<bool>> {
+    /// Waits for something to happen, until somebody has waited too long.
+    fn wait(&mut self, next_overdue: Option<Duration>) -> io::Result<Happened> {
         let nothing = self.silent.is_empty() && self.answered.is_empty();
         let look_again = (self.resting || !nothing).then_some(LOOK_AGAIN);
         let timeout = look_again.into_iter().chain(next_overdue).min();
@@ -129,10 +138,15 @@ impl<F: Fn(Refusal) -> Response + 'static> Door<F> {
         for (connection, descriptor) in polled.iter().zip(descriptors.iter().skip(answered_start)) {
             connection.note(happened(descriptor));
         }
-        let silent = descriptors.iter().take(answered_start).skip(2);
-        Ok(silent
-            .map(|descriptor| !happened(descriptor).is_empty())
-            .collect())
+        let mut happened = descriptors
+            .iter()
+            .take(answered_start)
+            .skip(1)
+            .map(|descriptor| !happened(descriptor).is_empty());
+        Ok(Happened {
+            knocked: happened.next().unwrap_or(false),
+            spoke: happened.collect(),
+        })
     }
 
     /// Lets those of the silent connections in that have `spoken`, and drops those that have been silent for too long.
