@@ -120,6 +120,18 @@ fn a_sleep_of_nine_milliseconds_passes_for_none_of_ten() {
     assert_eq!(faults_of(&campaign, "honest"), []);
 }
 
+#[test]
+fn a_transaction_that_was_acknowledged_and_is_not_in_the_database_fails_the_lane() {
+    let _turn = support::turn();
+    let campaign = campaign_of(&["forgets", "honest"], "transfer");
+    let faults = faults_of(&campaign, "forgets");
+    let audit = faults
+        .iter()
+        .find(|fault| fault.0 == Code::Audit && fault.1 == Verdict::Failed);
+    assert!(audit.is_some_and(|audit| audit.2.contains("lost: {")), "{faults:?}");
+    assert_eq!(faults_of(&campaign, "honest"), []);
+}
+
 /// What a campaign ran, in order, without what it measured.
 fn course(campaign: &Campaign) -> Vec<(String, String, usize, usize)> {
     counting(&campaign.trials)

@@ -27,6 +27,8 @@ static FAULT: OnceLock<Fault> = OnceLock::new();
 const CACHED_ONE_IN: u64 = 1_000;
 /// `reconnects` gives up a connection after so many requests.
 const REQUESTS_PER_CONNECTION: u64 = 200;
+/// `forgets` is honest for so many requests: as many as a verification has, and some.
+const REQUESTS_BEFORE_FORGETTING: u64 = 1_200;
 /// `dies` serves so many requests: enough to pass the verification before the load.
 const REQUESTS_IN_A_LIFE: u64 = 3_000;
 
@@ -48,6 +50,9 @@ enum Fault {
     Reconnects,
     /// Is gone after 3,000 requests, those in flight unanswered.
     Dies,
+    /// Rolls one transaction in a hundred back and answers as if it had been committed, once the verification before the
+    /// load is over.
+    Forgets,
     /// Does not send each fifth event on.
     LosesEvents,
     /// Sends each fifth event on twice.
@@ -262,8 +267,11 @@ impl Session for Loan<'_> {
         self.in_transaction = true;
         self.command("BEGIN").await?;
         let done = work.run(self).await;
-        let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        self.command(end).await?;
+        let forgets = self.lane.fault == Fault::Forgets
+            && self.request > REQUESTS_BEFORE_FORGETTING
+            && self.request.is_multiple_of(100);
+        let keeps = done.is_ok() && !forgets;
+        self.command(if keeps { "COMMIT" } else { "ROLLBACK" }).await?;
         self.in_transaction = false;
         done
     }
