@@ -128,7 +128,10 @@ fn a_transaction_that_was_acknowledged_and_is_not_in_the_database_fails_the_lane
     let audit = faults
         .iter()
         .find(|fault| fault.0 == Code::Audit && fault.1 == Verdict::Failed);
-    assert!(audit.is_some_and(|audit| audit.2.contains("lost: {")), "{faults:?}");
+    assert!(
+        audit.is_some_and(|audit| audit.2.contains("lost: {")),
+        "{faults:?}"
+    );
     assert_eq!(faults_of(&campaign, "honest"), []);
 }
 
