@@ -271,7 +271,8 @@ impl Session for Loan<'_> {
             && self.request > REQUESTS_BEFORE_FORGETTING
             && self.request.is_multiple_of(100);
         let keeps = done.is_ok() && !forgets;
-        self.command(if keeps { "COMMIT" } else { "ROLLBACK" }).await?;
+        self.command(if keeps { "COMMIT" } else { "ROLLBACK" })
+            .await?;
         self.in_transaction = false;
         done
     }
