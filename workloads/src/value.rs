@@ -128,6 +128,8 @@ fn scalar(scalar: Scalar, text: &str) -> Result<Vec<u8>, ValueError> {
         Scalar::Int2 => text.parse().ok().map(|n: i16| n.to_be_bytes().to_vec()),
         Scalar::Int4 => text.parse().ok().map(|n: i32| n.to_be_bytes().to_vec()),
         Scalar::Int8 => text.parse().ok().map(|n: i64| n.to_be_bytes().to_vec()),
+        // From PostgreSQL 16 on, a number with a leading zero is octal here, and before it is decimal.
+        Scalar::Oid if text.len() > 1 && text.trim_start_matches('+').starts_with('0') => None,
         Scalar::Oid => text.parse().ok().map(|n: u32| n.to_be_bytes().to_vec()),
         Scalar::Float4 => text
             .parse()

@@ -50,6 +50,7 @@ fn what_no_type_takes_is_refused() {
         ("int4", "1.0"),
         ("int8", "9223372036854775808"),
         ("oid", "-1"),
+        ("oid", "010"),
         ("float4", "1e39"),
         ("float8", "1e400"),
         ("float8", "1e-400"),
