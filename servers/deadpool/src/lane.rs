@@ -1,6 +1,5 @@
 //! Opening the pool, and one statement a request on a connection of it.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, Object, Pool, PoolBuilder, PoolError, Runtime};
@@ -8,8 +7,7 @@ use front::{
     CONNECT_TIMEOUT, Cause, Config, Events, Failure, Kind, Lane, Laps, OpenError, PoolUse, Profile,
     RowSink, Session, StatementId, Work, no_answer,
 };
-use futures_util::TryStreamExt;
-use rust_postgres::{PostgresRow, address, bound, config, failure};
+use rust_postgres::{address, all, bound, config, failure, optional, stream};
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{NoTls, RowStream};
@@ -139,14 +137,7 @@ impl Session for Loan<'_> {
         statement: StatementId,
         params: &[Param<'_>],
     ) -> Result<Option<T>, Failure> {
-        let mut rows = pin!(self.rows(statement, params).await?);
-        let Some(row) = rows.try_next().await.map_err(failure)? else {
-            return Ok(None);
-        };
-        if rows.try_next().await.map_err(failure)?.is_some() {
-            return Err(Failure::Database("the statement gave a second row".into()));
-        }
-        Ok(Some(T::from_row(&PostgresRow(&row))?))
+        optional(self.rows(statement, params).await?).await
     }
 
     async fn all<T: FromRows>(
@@ -154,12 +145,7 @@ impl Session for Loan<'_> {
         statement: StatementId,
         params: &[Param<'_>],
     ) -> Result<T, Failure> {
-        let mut all = T::default();
-        let mut rows = pin!(self.rows(statement, params).await?);
-        while let Some(row) = rows.try_next().await.map_err(failure)? {
-            all.push(&PostgresRow(&row))?;
-        }
-        Ok(all)
+        all(self.rows(statement, params).await?).await
     }
 
     async fn stream(
@@ -168,12 +154,7 @@ impl Session for Loan<'_> {
         params: &[Param<'_>],
         sink: &mut impl RowSink,
     ) -> Result<(), Failure> {
-        let mut rows = pin!(self.rows(statement, params).await?);
-        while let Some(row) = rows.try_next().await.map_err(failure)? {
-            sink.push(&PostgresRow(&row))?;
-            sink.ready().await?;
-        }
-        Ok(())
+        stream(self.rows(statement, params).await?, sink).await
     }
 
     async fn transaction<W: Work>(&mut self, work: W) -> Result<W::Answer, Failure> {

@@ -17,7 +17,7 @@ use front::{
     StatementId, Work, listen_statement,
 };
 use futures_util::TryStreamExt;
-use rust_postgres::{PostgresRow, address, bound, config, failure};
+use rust_postgres::{PostgresRow, address, all, bound, config, failure, stream};
 use tokio::time::sleep;
 use tokio_postgres::{AsyncMessage, NoTls, Row, RowStream};
 use workloads::{FromRow, FromRows, Param};
@@ -240,13 +240,7 @@ impl Session for Loan<'_> {
         statement: StatementId,
         params: &[Param<'_>],
     ) -> Result<T, Failure> {
-        let mut all = T::default();
-        let rows = self.rows(statement, params).await?;
-        let rows: Vec<Row> = rows.try_collect().await.map_err(failure)?;
-        for row in &rows {
-            all.push(&PostgresRow(row))?;
-        }
-        Ok(all)
+        all(self.rows(statement, params).await?).await
     }
 
     async fn stream(
@@ -255,12 +249,7 @@ impl Session for Loan<'_> {
         params: &[Param<'_>],
         sink: &mut impl RowSink,
     ) -> Result<(), Failure> {
-        let mut rows = Box::pin(self.rows(statement, params).await?);
-        while let Some(row) = rows.try_next().await.map_err(failure)? {
-            sink.push(&PostgresRow(&row))?;
-            sink.ready().await?;
-        }
-        Ok(())
+        stream(self.rows(statement, params).await?, sink).await
     }
 
     async fn transaction<W: Work>(&mut self, work: W) -> Result<W::Answer, Failure> {

@@ -1,5 +1,6 @@
 //! What the requests of each shape do on a connection.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -95,7 +96,7 @@ impl Work for Wait {
     }
 }
 
-pub(crate) fn milliseconds(delay: &Delay) -> Duration {
+fn milliseconds(delay: &Delay) -> Duration {
     Duration::from_millis(u64::try_from(delay.waited_ms).unwrap_or(0))
 }
 
@@ -311,15 +312,19 @@ pub(crate) struct Lines {
 impl Lines {
     pub(crate) fn to(parts: mpsc::Sender<Bytes>) -> Lines {
         Lines {
-            part: Vec::with_capacity(PART_BYTES + PART_BYTES / 4),
+            part: Lines::empty_part(),
             parts,
         }
     }
 
+    /// With room for the row that makes it full.
+    fn empty_part() -> Vec<u8> {
+        Vec::with_capacity(PART_BYTES + PART_BYTES / 4)
+    }
+
     async fn send(&mut self) -> Result<(), Failure> {
-        let part = Bytes::copy_from_slice(&self.part);
-        self.part.clear();
-        let sent = self.parts.send(part).await;
+        let part = mem::replace(&mut self.part, Lines::empty_part());
+        let sent = self.parts.send(part.into()).await;
         sent.map_err(|_| Failure::ClientGone)
     }
 }

@@ -1,13 +1,12 @@
 //! What a request does on a connection that it shares with others.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use front::{Failure, RowSink, Session, StatementId, Work};
 use futures_util::TryStreamExt;
-use rust_postgres::{PostgresRow, bound, failure};
+use rust_postgres::{PostgresRow, all, bound, failure, optional};
 use tokio::time::sleep;
 use tokio_postgres::{Row, RowStream};
 use workloads::{FromRow, FromRows, Param};
@@ -56,14 +55,9 @@ impl Session for Shared<'_> {
         params: &[Param<'_>],
     ) -> Result<Option<T>, Failure> {
         let flight = self.begin(statement);
-        let mut rows = pin!(self.rows(statement, params).await?);
-        let row = rows.try_next().await.map_err(failure)?;
-        if row.is_some() && rows.try_next().await.map_err(failure)?.is_some() {
-            return Err(Failure::Database("the statement gave a second row".into()));
-        }
+        let row = optional(self.rows(statement, params).await?).await?;
         flight.land();
-        let decoded = row.map(|row| T::from_row(&PostgresRow(&row)));
-        Ok(decoded.transpose()?)
+        Ok(row)
     }
 
     async fn all<T: FromRows>(
@@ -72,13 +66,9 @@ impl Session for Shared<'_> {
         params: &[Param<'_>],
     ) -> Result<T, Failure> {
         let flight = self.begin(statement);
-        let mut all = T::default();
-        let mut rows = pin!(self.rows(statement, params).await?);
-        while let Some(row) = rows.try_next().await.map_err(failure)? {
-            all.push(&PostgresRow(&row))?;
-        }
+        let rows = all(self.rows(statement, params).await?).await?;
         flight.land();
-        Ok(all)
+        Ok(rows)
     }
 
     /// Takes all rows off the connection at once and keeps them until the sink has them: everybody's answers behind them

@@ -3,13 +3,15 @@
 
 use std::error::Error as _;
 use std::io;
+use std::pin::pin;
 
 use bytes::BytesMut;
-use front::{CONNECT_TIMEOUT, Failure, OpenError};
+use front::{CONNECT_TIMEOUT, Failure, OpenError, RowSink};
+use futures_util::TryStreamExt;
 use tokio_postgres::config::{Config, Host};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{Error, Row};
-use workloads::{Cell, ColumnError, Columns, Param};
+use tokio_postgres::{Error, Row, RowStream};
+use workloads::{Cell, ColumnError, Columns, FromRow, FromRows, Param};
 
 /// The database of a server's flags, as `lane` connects to it.
 ///
@@ -54,6 +56,47 @@ pub fn failure(error: Error) -> Failure {
     } else {
         Failure::Database(error.into())
     }
+}
+
+/// The row of an answer that has one at most.
+///
+/// # Errors
+/// The statement failed, its answer does not fit, or it has a second row.
+pub async fn optional<T: FromRow>(rows: RowStream) -> Result<Option<T>, Failure> {
+    let mut rows = pin!(rows);
+    let Some(row) = rows.try_next().await.map_err(failure)? else {
+        return Ok(None);
+    };
+    if rows.try_next().await.map_err(failure)?.is_some() {
+        return Err(Failure::Database("the statement gave a second row".into()));
+    }
+    Ok(Some(T::from_row(&PostgresRow(&row))?))
+}
+
+/// Every row of an answer.
+///
+/// # Errors
+/// The statement failed, or its answer does not fit.
+pub async fn all<T: FromRows>(rows: RowStream) -> Result<T, Failure> {
+    let mut all = T::default();
+    let mut rows = pin!(rows);
+    while let Some(row) = rows.try_next().await.map_err(failure)? {
+        all.push(&PostgresRow(&row))?;
+    }
+    Ok(all)
+}
+
+/// Gives the rows of an answer to a sink as they arrive, no faster than it takes them.
+///
+/// # Errors
+/// The statement failed, its answer does not fit, or the sink is closed.
+pub async fn stream(rows: RowStream, sink: &mut impl RowSink) -> Result<(), Failure> {
+    let mut rows = pin!(rows);
+    while let Some(row) = rows.try_next().await.map_err(failure)? {
+        sink.push(&PostgresRow(&row))?;
+        sink.ready().await?;
+    }
+    Ok(())
 }
 
 /// A row of either crate.
