@@ -23,10 +23,10 @@ use crate::checks::Verdict;
 use crate::cpus::{self, CpuPlan};
 use crate::environment::Environment;
 use crate::folders::{FolderArgs, Folders};
-use crate::process::{Profile, READY_LIMIT, Settings};
+use crate::process::{Profile, Settings};
 use crate::progress::Progress;
 use crate::provision::{DatabaseArgs, Provisioned};
-use crate::rig::build;
+use crate::rig::{build, provision};
 use crate::run::{self, chosen_servers, refuse_count};
 use crate::selection::by_name;
 use crate::server::Server;
@@ -103,10 +103,10 @@ pub fn run(args: &LiveArgs, stop: &AtomicBool) -> Result<Verdict> {
     let results = run::results_folder(args.out.clone(), &folders, &args.name)?;
     build(&servers, &folders, stop)?;
     let cpus = CpuPlan::for_this_machine()?;
-    eprintln!("CPUs: {}", cpus.describe());
     // One session more: the one that listens.
-    let provisioned = Provisioned::open(&args.database, args.pool + 1, stop)?;
-    place(&cpus, &provisioned)?;
+    let provisioned = provision(&cpus, &args.database, args.pool + 1, stop)?;
+    // The thread that reads, and those it makes.
+    cpus::move_process(std::process::id(), &cpus.generator).context("cannot pin the generator")?;
     let record = LiveRecord {
         schema: SCHEMA,
         lanebench: env!("CARGO_PKG_VERSION").to_owned(),
@@ -165,17 +165,6 @@ fn chosen<'a>(name: &str, catalog: &'a Catalog) -> Result<(&'a Workload, &'a str
     }
 }
 
-/// The generator, which is this process, and a private database go to their CPUs.
-fn place(cpus: &CpuPlan, provisioned: &Provisioned) -> Result<()> {
-    let database = &provisioned.database;
-    if let Some(postmaster) = database.postmaster_pid.filter(|_| database.is_private()) {
-        cpus::move_family(postmaster, &cpus.database)
-            .context("cannot pin PostgreSQL to its CPUs")?;
-    }
-    // The thread that reads, and those it makes.
-    cpus::move_process(std::process::id(), &cpus.generator).context("cannot pin the generator")
-}
-
 /// A run of the command.
 struct Live<'a> {
     args: &'a LiveArgs,
@@ -225,15 +214,16 @@ impl Live<'_> {
             events: self.args.events,
             per_second: self.args.rate,
         };
+        let url = &self.provisioned.database.url;
         let settings = Settings {
-            database_url: self.provisioned.database.url.clone(),
-            pool: self.args.pool,
             threads: trial::threads(server, self.args.pool, subscribers),
-            profile: self.args.profile,
-            definitions: self.folders.definitions.clone(),
-            queries: self.folders.queries.clone(),
             cpus: self.record.cpus.server.clone(),
-            ready_limit: READY_LIMIT,
+            ..Settings::of(
+                server,
+                self.args.profile,
+                &self.folders,
+                (url, self.args.pool),
+            )
         };
         self.provisioned.monitor.wait_until_alone(stop)?;
         match trial::run(server, &settings, aim, &self.provisioned.run_folder, stop) {

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::cpus::{self, CpuSet};
 use crate::database::leftovers::RunFolder;
+use crate::folders::Folders;
 use crate::server::Server;
 use crate::signals;
 use crate::stages::Timings;
@@ -45,6 +46,28 @@ pub struct Settings {
     pub queries: std::path::PathBuf,
     pub cpus: CpuSet,
     pub ready_limit: Duration,
+}
+
+impl Settings {
+    /// On any CPU, with the server's own number of threads and the usual time to start. The database is told by its URL and
+    /// the connections of the pool.
+    pub fn of(
+        server: &Server,
+        profile: Profile,
+        folders: &Folders,
+        (database_url, pool): (&str, usize),
+    ) -> Settings {
+        Settings {
+            database_url: database_url.to_owned(),
+            pool,
+            threads: server.threads,
+            profile,
+            definitions: folders.definitions.clone(),
+            queries: folders.queries.clone(),
+            cpus: CpuSet::new(),
+            ready_limit: READY_LIMIT,
+        }
+    }
 }
 
 /// Which settings of the driver's pool a server uses.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use workloads::Workload;
 
 use crate::campaign::{Plan, Trial};
-use crate::cpus;
+use crate::cpus::{self, CpuPlan};
 use crate::environment::Environment;
 use crate::expected::Answers;
 use crate::folders::Folders;
@@ -40,17 +40,10 @@ impl Rig {
         stop: &AtomicBool,
     ) -> Result<Rig> {
         build(&servers, &folders, stop)?;
-        eprintln!("CPUs: {}", plan.cpus.describe());
-        let provisioned = Provisioned::open(database, plan.pool, stop)?;
-        let database = &provisioned.database;
-        if let Some(postmaster) = database.postmaster_pid.filter(|_| database.is_private()) {
-            cpus::move_family(postmaster, &plan.cpus.database)
-                .context("cannot pin PostgreSQL to its CPUs")?;
-        }
         Ok(Rig {
+            provisioned: provision(&plan.cpus, database, plan.pool, stop)?,
             folders,
             servers,
-            provisioned,
         })
     }
 
@@ -110,6 +103,26 @@ impl Rig {
         };
         trial::run(&mut bench, subject, of, place, interval_log)
     }
+}
+
+/// Opens the database, with room for so many connections; a private one goes to its CPUs.
+///
+/// # Errors
+/// There is no database or it has no room, its CPUs may not be used, or an interruption.
+pub fn provision(
+    cpus: &CpuPlan,
+    database: &DatabaseArgs,
+    connections: usize,
+    stop: &AtomicBool,
+) -> Result<Provisioned> {
+    eprintln!("CPUs: {}", cpus.describe());
+    let provisioned = Provisioned::open(database, connections, stop)?;
+    let database = &provisioned.database;
+    if let Some(postmaster) = database.postmaster_pid.filter(|_| database.is_private()) {
+        cpus::move_family(postmaster, &cpus.database)
+            .context("cannot pin PostgreSQL to its CPUs")?;
+    }
+    Ok(provisioned)
 }
 
 /// Builds each server by itself: one build of the whole workspace would give every server the features that any of

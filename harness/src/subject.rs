@@ -36,15 +36,12 @@ impl Subject {
         provisioned: &mut Provisioned,
         stop: &AtomicBool,
     ) -> Result<Subject> {
+        let database = (provisioned.database.url.as_str(), plan.pool);
         let settings = Settings {
-            database_url: provisioned.database.url.clone(),
-            pool: plan.pool,
             threads: server.threads.or(plan.threads),
-            profile,
-            definitions: folders.definitions.clone(),
-            queries: folders.queries.clone(),
             cpus: plan.cpus.server.clone(),
             ready_limit,
+            ..Settings::of(server, profile, folders, database)
         };
         let (startup, says) = inspection::startup_cost(server, &settings, provisioned, stop)?;
         Ok(Subject {

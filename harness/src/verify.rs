@@ -12,7 +12,7 @@ use crate::expected::Answers;
 use crate::folders::{FolderArgs, Folders};
 use crate::inspection::{self, Inspection, StartupCost};
 use crate::live;
-use crate::process::{Profile, READY_LIMIT, Settings};
+use crate::process::{Profile, Settings};
 use crate::provision::{DatabaseArgs, Provisioned};
 use crate::rig::build;
 use crate::run::{ALL, chosen_servers};
@@ -100,7 +100,8 @@ pub fn run(args: &VerifyArgs, stop: &AtomicBool) -> Result<Verdict> {
     let mut rows = Vec::new();
     for server in &servers {
         for profile in [Profile::Parity, Profile::Defaults] {
-            let settings = settings(args, folders, (server, profile), &provisioned.database.url);
+            let database = (provisioned.database.url.as_str(), usize::from(args.pool));
+            let settings = Settings::of(server, profile, folders, database);
             let subject = Subject {
                 server,
                 settings,
@@ -137,24 +138,6 @@ fn chosen(names: &[String], catalog: Catalog) -> Result<Vec<Workload>> {
         .collect()
 }
 
-fn settings(
-    args: &VerifyArgs,
-    folders: &Folders,
-    (server, profile): (&Server, Profile),
-    database_url: &str,
-) -> Settings {
-    Settings {
-        database_url: database_url.to_owned(),
-        pool: usize::from(args.pool),
-        threads: server.threads,
-        profile,
-        definitions: folders.definitions.clone(),
-        queries: folders.queries.clone(),
-        cpus: Vec::new(),
-        ready_limit: READY_LIMIT,
-    }
-}
-
 struct Row {
     workload: String,
     server: String,
@@ -167,7 +150,7 @@ struct Subject<'a> {
     settings: Settings,
     provisioned: &'a mut Provisioned,
     stop: &'a AtomicBool,
-    /// Whether the workload before may have changed rows.
+    /// Whether the workload inspected before may have changed rows.
     written: bool,
 }
 
@@ -182,10 +165,6 @@ impl Subject<'_> {
         let startup = startup.map(|(startup, _)| startup);
         let mut rows = Vec::new();
         for (workload, awaited) in workloads.iter().zip(awaited) {
-            if workload.writes() || self.written {
-                self.provisioned.settle(self.stop)?;
-            }
-            self.written = workload.writes();
             let verified = match (self.server.skips(workload), &startup) {
                 (Some(reason), _) => Verified::NotSupported(reason.to_owned()),
                 (None, Err(error)) => failed(error)?,
@@ -210,6 +189,10 @@ impl Subject<'_> {
         answers: &Answers,
         startup: StartupCost,
     ) -> Result<Verified> {
+        if workload.writes() || self.written {
+            self.provisioned.settle(self.stop)?;
+        }
+        self.written = workload.writes();
         let subject = (workload, answers);
         match inspection::inspect(
             self.server,

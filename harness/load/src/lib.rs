@@ -61,6 +61,7 @@ pub use expect::{Expect, ExpectBody, Judgement, body_hash};
 pub use hdrhistogram::Histogram;
 pub use head::Malformed;
 pub use ledger::RequestCounts;
+pub use limits::allow_connections;
 pub use null_server::{NullServer, ceiling};
 pub use outcome::{Connections, Counts, ErrorKind, Failure, Outcome};
 pub use plan::{Event, Live, Plan};

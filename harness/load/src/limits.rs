@@ -11,7 +11,10 @@ use crate::LoadError;
 const OTHER_FILES: u64 = 128;
 
 /// Makes sure that `connections` sockets can be open, raising the soft limit if it is too low.
-pub(crate) fn allow_connections(connections: usize) -> Result<(), LoadError> {
+///
+/// # Errors
+/// The hard limit is lower still.
+pub fn allow_connections(connections: usize) -> Result<(), LoadError> {
     let needed = connections as u64 + OTHER_FILES;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {

@@ -5,17 +5,14 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::stream::{Fault, Stream};
 
-/// Descriptors beside the connections.
-const OTHER_FILES: u64 = 128;
 /// A server that does not take a connection by then is not there.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const READ_BYTES: usize = 64 * 1024;
@@ -43,7 +40,7 @@ impl Subscribers {
     /// # Errors
     /// There are not as many files to be had, or the server does not take a connection.
     pub(super) fn connect(address: SocketAddr, path: &str, count: usize) -> Result<Subscribers> {
-        allow_connections(count)?;
+        load::allow_connections(count).with_context(|| format!("--subscribers {count}"))?;
         let epoll = epoll::create(CreateFlags::CLOEXEC).context("epoll")?;
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\r\n");
@@ -165,23 +162,4 @@ impl Subscriber {
         }
         taken
     }
-}
-
-/// Makes sure that so many sockets can be open, raising the soft limit if it is too low.
-fn allow_connections(count: usize) -> Result<()> {
-    let needed = count as u64 + OTHER_FILES;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    if let Some(most) = limit.maximum.filter(|most| *most < needed) {
-        bail!(
-            "--subscribers {count}: that takes {needed} open files and {most} are allowed; ask for fewer, or raise `ulimit -n`"
-        );
-    }
-    let raised = Rlimit {
-        current: Some(needed),
-        maximum: limit.maximum,
-    };
-    setrlimit(Resource::Nofile, raised).context("cannot raise the limit on open files")
 }
