@@ -11,11 +11,10 @@ use crate::campaign::BesideUse;
 use crate::expected::{Answers, Cost};
 use crate::inspection::Verified;
 use crate::signals;
+use crate::trial::{DRAIN, REQUEST_TIMEOUT};
 
 /// Until the loop is under way, before what is measured begins; and how much longer it goes on.
 pub const MARGIN: Duration = Duration::from_millis(500);
-/// A request that takes longer than any sane queue is a timeout.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How much the loop yields to others, of 19.
 const YIELDS: i32 = 10;
@@ -55,7 +54,7 @@ impl Loop {
             end: End::Timed {
                 warmup: Duration::ZERO,
                 window,
-                drain: REQUEST_TIMEOUT,
+                drain: DRAIN,
             },
             request_timeout: REQUEST_TIMEOUT,
             cpus: cpus.to_vec(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use load::{Expect, ExpectBody, RequestCounts, RequestTable, Unique, body_hash};
-use workloads::{Request, Shape, UNIQUE_DIGITS, Workload};
+use workloads::{Expectation, Request, Shape, UNIQUE_DIGITS, Workload};
 
 use crate::beside::Loop;
 use derive::Deriver;
@@ -48,8 +48,7 @@ pub struct Known {
     pub request: Request,
     /// Never empty.
     pub answers: Vec<Answer>,
-    pub statements: u32,
-    pub transactions: u32,
+    pub expect: Expectation,
 }
 
 /// An answer that is right.
@@ -133,16 +132,7 @@ impl Answers {
                 workload.name
             );
         }
-        let mut distinct = Vec::new();
-        let mut index_of = HashMap::new();
-        let mut order = Vec::with_capacity(drawn(workload));
-        for request in workload.draw(drawn(workload), seed) {
-            let index = *index_of.entry(request.clone()).or_insert_with(|| {
-                distinct.push(request);
-                distinct.len() - 1
-            });
-            order.push(u32::try_from(index)?);
-        }
+        let (requests, order) = distinct(workload.draw(drawn(workload), seed))?;
         let parts = workload.parts();
         let mut deriver = Deriver::connect(url)?;
         let mut known = |request: Request| {
@@ -153,24 +143,22 @@ impl Answers {
             Ok(Known {
                 request,
                 answers,
-                statements: part.expect.statements,
-                transactions: part.expect.transactions,
+                expect: part.expect,
             })
         };
-        let distinct = distinct
+        let distinct = requests
             .into_iter()
             .map(&mut known)
             .collect::<Result<Vec<Known>>>()
             .with_context(|| format!("workload `{}`", workload.name))?;
         let beside = workload.background.as_ref().map(|background| {
             let workload = &background.workload;
-            Ok(Box::new(Loop {
+            anyhow::Ok(Box::new(Loop {
                 workload: workload.name.clone(),
                 connections: background.connections,
                 answers: Answers::derive(workload, url, seed)?,
             }))
         });
-        let beside: Option<Result<Box<Loop>>> = beside;
         Ok(Answers {
             delay: delay_of(workload, &distinct),
             statements_of_each: statements_of(&distinct)
@@ -205,10 +193,10 @@ impl Answers {
         for (known, counts) in self.distinct.iter().zip(counts) {
             let (correct, uncertain) = (counts.correct.iter().sum::<u64>(), counts.uncertain());
             let each = |per_request: u32| u64::from(per_request);
-            let statements = each(known.statements);
+            let statements = each(known.expect.statements);
             cost.statements
                 .add(correct * statements, uncertain * statements);
-            let transactions = each(known.transactions);
+            let transactions = each(known.expect.transactions);
             cost.transactions
                 .add(correct * transactions, uncertain * transactions);
             let rows = known.answers.iter().map(|answer| answer.rows);
@@ -251,6 +239,21 @@ impl Answers {
     }
 }
 
+/// The requests without those that come again, and the sequence as indices into them.
+fn distinct(drawn: Vec<Request>) -> Result<(Vec<Request>, Vec<u32>)> {
+    let mut distinct = Vec::new();
+    let mut index_of = HashMap::new();
+    let mut order = Vec::with_capacity(drawn.len());
+    for request in drawn {
+        let index = *index_of.entry(request.clone()).or_insert_with(|| {
+            distinct.push(request);
+            distinct.len() - 1
+        });
+        order.push(u32::try_from(index)?);
+    }
+    Ok((distinct, order))
+}
+
 fn delay_of(workload: &Workload, distinct: &[Known]) -> Option<Delay> {
     let holds = match workload.shape {
         Shape::Delay { .. } => Holds::Statement,
@@ -268,7 +271,9 @@ fn delay_of(workload: &Workload, distinct: &[Known]) -> Option<Delay> {
 }
 
 fn statements_of(distinct: &[Known]) -> Option<u32> {
-    let first = distinct.first()?.statements;
-    let same = distinct.iter().all(|known| known.statements == first);
+    let first = distinct.first()?.expect.statements;
+    let same = distinct
+        .iter()
+        .all(|known| known.expect.statements == first);
     same.then_some(first)
 }

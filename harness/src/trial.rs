@@ -24,9 +24,9 @@ use crate::signals::{self, Interrupted};
 use crate::subject::Subject;
 
 /// A request that takes longer than any sane queue is a timeout.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the requests in flight at the window's end may take.
-const DRAIN: Duration = Duration::from_secs(10);
+pub(crate) const DRAIN: Duration = Duration::from_secs(10);
 
 /// Where a trial stands in its campaign.
 #[derive(Debug, Clone, Copy)]
