@@ -36,6 +36,7 @@ pub mod progress;
 pub mod provision;
 pub mod publishable;
 pub mod relay;
+pub mod report;
 pub mod rig;
 pub mod rows;
 pub mod run;
