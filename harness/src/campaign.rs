@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use load::{Live, Phase};
 use serde::{Deserialize, Serialize};
 
 use crate::checks::{Check, Verdict};
@@ -210,6 +211,51 @@ pub struct Window {
     pub transactions_per_request: f64,
     /// The window second by second, by role.
     pub series: Vec<Second>,
+    /// The window second by second, as the load engine saw it.
+    #[serde(default)]
+    pub load: Vec<LoadSecond>,
+    /// Response times and service times by share of the requests, in the steps of a percentile plot: from one to the
+    /// next half as many requests are left.
+    #[serde(default)]
+    pub response_percentiles: Vec<Percentile>,
+    #[serde(default)]
+    pub service_percentiles: Vec<Percentile>,
+}
+
+/// A share of the requests, and the time in ns that none of them exceeds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Percentile {
+    pub share: f64,
+    pub ns: u64,
+}
+
+/// A second of the load: what ended in it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LoadSecond {
+    /// Its end in seconds, from the begin of the window.
+    pub at: f64,
+    pub correct: u64,
+    /// Requests that ended otherwise, those that were shed not among them.
+    pub failed: u64,
+    pub shed: u64,
+    /// Response times of correct answers; absent where there were none.
+    pub p50_ns: Option<u64>,
+    pub p99_ns: Option<u64>,
+}
+
+impl LoadSecond {
+    /// `None` for a second of the warm-up.
+    pub fn of(live: &Live, warmup: Duration) -> Option<LoadSecond> {
+        let ns = |time: Option<Duration>| time.map(|time| time.as_nanos() as u64);
+        (live.phase == Phase::Window).then(|| LoadSecond {
+            at: live.elapsed.saturating_sub(warmup).as_secs_f64(),
+            correct: live.correct,
+            failed: live.failed.saturating_sub(live.shed),
+            shed: live.shed,
+            p50_ns: ns(live.p50),
+            p99_ns: ns(live.p99),
+        })
+    }
 }
 
 /// A closed loop on another workload of the same server.

@@ -9,7 +9,9 @@ use workloads::Workload;
 
 use crate::audit;
 use crate::beside::Beside;
-use crate::campaign::{DatabaseUse, Latency, ServerUse, SessionUse, Window};
+use crate::campaign::{
+    DatabaseUse, Latency, LoadSecond, Percentile, ServerUse, SessionUse, Window,
+};
 use crate::checks::{self, Check, Code, Held, Regular, Seen, Throughput};
 use crate::cpu_time;
 use crate::cpus::CpuPlan;
@@ -23,6 +25,9 @@ use crate::rung::Rung;
 use crate::sampler::Sampled;
 use crate::stages::Stages;
 use crate::subject::Subject;
+
+/// Points of a percentile plot from one share of the requests to the next, beyond which half as many are left.
+const STEPS_TO_HALF: u32 = 2;
 
 /// Counters that run for the whole life of the database.
 #[derive(Debug, Clone, Copy)]
@@ -112,6 +117,8 @@ pub struct Edge {
 #[derive(Debug)]
 pub struct Measured {
     pub outcome: Outcome,
+    /// The window of the load, second by second.
+    pub seconds: Vec<LoadSecond>,
     /// The first failed request, in words.
     pub first_failure: Option<String>,
     /// Before the load.
@@ -366,6 +373,7 @@ fn window(measured: Measured, life: &WholeLife, delay_ms: Option<f64>) -> Window
     let answered = measured.answered();
     let Measured {
         outcome,
+        seconds,
         start,
         end,
         sampled,
@@ -376,10 +384,11 @@ fn window(measured: Measured, life: &WholeLife, delay_ms: Option<f64>) -> Window
     let cpu = |start: Option<Duration>, end: Option<Duration>| {
         Some(end?.saturating_sub(start?).as_secs_f64())
     };
+    let response = outcome.response_with_bounds();
     Window {
         seconds: outcome.window.as_secs_f64(),
         requests_per_second: outcome.achieved_rate(),
-        response_ns: latency(&outcome.response_with_bounds()),
+        response_ns: latency(&response),
         service_ns: latency(&outcome.service),
         counts: outcome.counts,
         errors: outcome
@@ -419,6 +428,9 @@ fn window(measured: Measured, life: &WholeLife, delay_ms: Option<f64>) -> Window
             .map(|statements| per_request(statements.calls)),
         transactions_per_request: per_request(life.commits),
         series: sampled.seconds,
+        load: seconds,
+        response_percentiles: percentiles(&response),
+        service_percentiles: percentiles(&outcome.service),
     }
 }
 
@@ -439,6 +451,16 @@ fn server_use(start: &Edge, end: &Edge) -> ServerUse {
             .involuntary_switches
             .saturating_sub(before.involuntary_switches),
     }
+}
+
+fn percentiles(times: &Histogram<u64>) -> Vec<Percentile> {
+    times
+        .iter_quantiles(STEPS_TO_HALF)
+        .map(|step| Percentile {
+            share: step.quantile_iterated_to(),
+            ns: step.value_iterated_to(),
+        })
+        .collect()
 }
 
 fn latency(times: &Histogram<u64>) -> Latency {

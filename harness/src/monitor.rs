@@ -251,10 +251,15 @@ impl Monitor {
             }
             answer => answer?,
         };
-        Ok(Vitals {
-            started: row.try_get(0)?,
-            checkpoints: row.try_get::<_, i64>(1)?.cast_unsigned(),
-        })
+        Ok(vitals_of(&row)?)
+    }
+
+    /// A statement that another connection to the same server reads the vitals with.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn prepare_vitals(&self, client: &mut Client) -> Result<Statement, postgres::Error> {
+        client.prepare(vitals_query(self.server_version))
     }
 
     /// Committed transactions of the database so far. Backends report theirs when they end at the latest: ask for
@@ -320,12 +325,21 @@ fn was_ended(error: &postgres::Error) -> bool {
     error.code().is_some_and(|code| ending.contains(code))
 }
 
+/// When it started, and how many checkpoints it has begun.
 fn vitals_query(server_version: u32) -> &'static str {
     if server_version < FIRST_WITH_CHECKPOINTER_VIEW {
         "SELECT pg_postmaster_start_time(), checkpoints_timed + checkpoints_req FROM pg_stat_bgwriter"
     } else {
         "SELECT pg_postmaster_start_time(), num_timed + num_requested FROM pg_stat_checkpointer"
     }
+}
+
+/// Of a row of [`Monitor::prepare_vitals`].
+pub(crate) fn vitals_of(row: &postgres::Row) -> Result<Vitals, postgres::Error> {
+    Ok(Vitals {
+        started: row.try_get(0)?,
+        checkpoints: row.try_get::<_, i64>(1)?.cast_unsigned(),
+    })
 }
 
 fn statements_of(row: &postgres::Row) -> Result<Statements> {

@@ -15,7 +15,7 @@ use crate::cpus::{self, CpuPlan};
 use crate::database::Database;
 use crate::database::connection::connect;
 use crate::machine::{self, Second, Series};
-use crate::monitor::Monitor;
+use crate::monitor::{self, Monitor};
 
 pub use activity::{Activity, Scene, Session, SessionId};
 
@@ -89,6 +89,7 @@ impl Sampler {
         let query = client
             .prepare(QUERY)
             .context("cannot watch PostgreSQL's sessions")?;
+        let vitals = monitor.prepare_vitals(&mut client)?;
         let scene = Scene {
             own: vec![pid, monitor.pid],
             target: monitor.database_oid,
@@ -103,6 +104,7 @@ impl Sampler {
             let mut watch = Watch {
                 client,
                 query,
+                vitals,
                 scene,
                 watched,
                 activity: Activity::default(),
@@ -146,6 +148,7 @@ impl Sampler {
 struct Watch {
     client: Client,
     query: Statement,
+    vitals: Statement,
     scene: Scene,
     watched: Watched,
     activity: Activity,
@@ -157,12 +160,15 @@ impl Watch {
         orders.recv().ok()?;
         let cpu = cpu_of_this_thread();
         let start = Instant::now();
-        let Watched {
-            server,
-            postmaster,
-            cpus,
-        } = &self.watched;
-        let mut series = Series::start(cpus, *server, *postmaster);
+        let mut series = {
+            let Watched {
+                server,
+                postmaster,
+                cpus,
+            } = &self.watched;
+            Series::start(cpus, *server, *postmaster)
+        };
+        let mut checkpoints = self.checkpoints();
         let mut tick = 0;
         loop {
             self.sample();
@@ -173,7 +179,9 @@ impl Watch {
                 break;
             }
             if tick.is_multiple_of(SAMPLES_A_SECOND) {
-                series.take();
+                let before = std::mem::replace(&mut checkpoints, self.checkpoints());
+                let begun = checkpoints.zip(before);
+                series.take(begun.map(|(now, before)| now.saturating_sub(before)));
             }
         }
         Some(Sampled {
@@ -181,6 +189,12 @@ impl Watch {
             seconds: series.finish(),
             cpu: cpu_of_this_thread().saturating_sub(cpu),
         })
+    }
+
+    /// Begun so far. `None` where PostgreSQL does not answer, which the sample says.
+    fn checkpoints(&mut self) -> Option<u64> {
+        let row = self.client.query_one(&self.vitals, &[]).ok()?;
+        Some(monitor::vitals_of(&row).ok()?.checkpoints)
     }
 
     /// After a failure there are no more.

@@ -11,7 +11,7 @@ use load::{Arrivals, End, Event, LoadError, Pacing};
 use workloads::Workload;
 
 use crate::beside::MARGIN;
-use crate::campaign::{Plan, Trial};
+use crate::campaign::{LoadSecond, Plan, Trial};
 use crate::checks::{self, Check};
 use crate::expected::Answers;
 use crate::inspection::{self, WrongAnswers};
@@ -138,11 +138,14 @@ fn measure(
         ..load_plan(bench.plan, &server, answers, place, interval_log)?
     };
     let mut edges = Vec::with_capacity(2);
-    let mut at_edges = |event| {
-        if matches!(event, Event::WindowStart | Event::WindowEnd) {
+    let mut seconds = Vec::new();
+    let warmup = Duration::from_secs_f64(bench.plan.warmup_seconds);
+    let mut on_event = |event| match event {
+        Event::WindowStart | Event::WindowEnd => {
             sampler.edge();
             edges.push(gauges.read(&server, monitor));
         }
+        Event::Second(live) => seconds.extend(LoadSecond::of(&live, warmup)),
     };
     let (bench_plan, stop) = (bench.plan, bench.stop);
     let (outcome, beside) = thread::scope(|scope| {
@@ -154,7 +157,7 @@ fn measure(
             thread::sleep(MARGIN);
             running
         });
-        let outcome = load::run(&plan, &mut at_edges, stop);
+        let outcome = load::run(&plan, &mut on_event, stop);
         (outcome, beside.map(ScopedJoinHandle::join))
     });
     let outcome = outcome.map_err(signals::of_the_load)?;
@@ -176,6 +179,7 @@ fn measure(
     Ok(Measured {
         first_failure: inspection::first_failure(&outcome, answers),
         outcome,
+        seconds,
         verified,
         beside,
         start,

@@ -166,6 +166,7 @@ impl Collector {
             remaining: Duration::from_nanos(self.phases.window_end.saturating_sub(now)),
             correct: sum.correct,
             failed: sum.failed,
+            shed: sum.shed,
             p50: quantile(0.5),
             p99: quantile(0.99),
         }
@@ -215,6 +216,7 @@ impl Collector {
             correct_in_window,
             correct: _,
             failed: _,
+            shed: _,
         } = total;
         Outcome {
             counts: ended.window,

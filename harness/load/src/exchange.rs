@@ -192,6 +192,7 @@ impl Worker<'_> {
             }
         } else {
             self.interval.failed += 1;
+            self.interval.shed += u64::from(ending == Ending::Judged(Judgement::Shed));
             if phase == Phase::Window && matches!(ending, Ending::Timeout | Ending::Unfinished) {
                 self.censored
                     .saturating_record(now.saturating_sub(exchange.intended));

@@ -52,6 +52,8 @@ pub(crate) struct Interval {
     pub(crate) correct_in_window: u64,
     /// Requests that ended otherwise in this interval.
     pub(crate) failed: u64,
+    /// Of those, the ones that were shed.
+    pub(crate) shed: u64,
 }
 
 impl Interval {
@@ -65,6 +67,7 @@ impl Interval {
             correct: 0,
             correct_in_window: 0,
             failed: 0,
+            shed: 0,
         })
     }
 
@@ -78,11 +81,12 @@ impl Interval {
             correct,
             correct_in_window,
             failed,
+            shed,
         } = self;
         for histogram in [response, service, first_byte, wait, lag] {
             histogram.reset();
         }
-        (*correct, *correct_in_window, *failed) = (0, 0, 0);
+        (*correct, *correct_in_window, *failed, *shed) = (0, 0, 0, 0);
     }
 
     pub(crate) fn add(&mut self, other: &Interval) -> Result<(), LoadError> {
@@ -100,6 +104,7 @@ impl Interval {
         self.correct += other.correct;
         self.correct_in_window += other.correct_in_window;
         self.failed += other.failed;
+        self.shed += other.shed;
         Ok(())
     }
 

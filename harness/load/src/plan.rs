@@ -164,6 +164,8 @@ pub struct Live {
     pub correct: u64,
     /// Requests that ended otherwise.
     pub failed: u64,
+    /// Of those, the ones that were shed.
+    pub shed: u64,
     /// Median response time; `None` outside of the window.
     pub p50: Option<Duration>,
     /// 99th percentile of the response time.

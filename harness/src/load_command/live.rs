@@ -88,6 +88,7 @@ mod tests {
             remaining: Duration::from_secs(8),
             correct: 9_998,
             failed: 2,
+            shed: 0,
             p50: Some(Duration::from_micros(210)),
             p99: None,
         };

@@ -29,6 +29,9 @@ pub struct Second {
     pub server: Option<RoleUse>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<RoleUse>,
+    /// Checkpoints that PostgreSQL began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoints: Option<u64>,
 }
 
 /// What the processes of one role used.
@@ -71,10 +74,13 @@ impl Series {
         }
     }
 
-    /// Ends the second that is under way.
-    pub fn take(&mut self) {
+    /// Ends the second that is under way, in which so many checkpoints began.
+    pub fn take(&mut self, checkpoints: Option<u64>) {
         let now = Reading::now(&self.cpus, self.server, self.postmaster);
-        self.seconds.push(now.since(&self.last, self.start));
+        self.seconds.push(Second {
+            checkpoints,
+            ..now.since(&self.last, self.start)
+        });
         self.last = now;
     }
 
@@ -125,6 +131,7 @@ impl Reading {
             generator: used(self.generator, earlier.generator),
             server: used(self.server, earlier.server),
             database: used(self.database, earlier.database),
+            checkpoints: None,
         }
     }
 }
@@ -279,12 +286,15 @@ mod tests {
         while Instant::now() < end {
             work = work.wrapping_add(1);
         }
-        series.take();
+        series.take(Some(1));
         let seconds = series.finish();
         assert_eq!(seconds.len(), 1);
         let server = seconds[0].server.unwrap();
         assert!(server.cpu > 0.0 && server.threads > 0 && server.rss_bytes > 0);
-        assert_eq!(seconds[0].database, None);
+        assert_eq!(
+            (seconds[0].database, seconds[0].checkpoints),
+            (None, Some(1))
+        );
         let text = serde_json::to_string(&seconds).unwrap();
         assert!(!text.contains("database"), "{text}");
         assert_eq!(serde_json::from_str::<Vec<Second>>(&text).unwrap(), seconds);
