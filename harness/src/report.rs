@@ -8,6 +8,9 @@ use clap::Args;
 
 use crate::campaign::Campaign;
 
+/// Apache ECharts, which draws the plots.
+pub const ECHARTS: &str = include_str!(concat!(env!("OUT_DIR"), "/echarts.js"));
+
 /// Flags of `lanebench report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
