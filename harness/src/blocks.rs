@@ -4,6 +4,8 @@
 //! A block is every server once at one rung, adjacent in time. Blocks go round: the first block of every rung, in an
 //! order of that round's, then the second of every rung, so that a slow drift of the machine falls on all rungs.
 
+use std::collections::HashMap;
+
 use stats::{NextStep, Watched, WatchedRatio, block_orders, log_ratio, next_step, rung_order};
 
 use crate::campaign::{Plan, ServerRecord, Trial};
@@ -38,11 +40,23 @@ pub struct Course<'a> {
 
 /// Those of the latest attempt at each block: the ones that count.
 pub fn counting(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
-    trials.iter().filter(|trial| {
-        !trials
-            .iter()
-            .any(|later| later.attempt > trial.attempt && same_block(later, trial))
-    })
+    let mut latest: HashMap<_, usize> = HashMap::new();
+    for trial in trials {
+        let attempt = latest.entry(block_key(trial)).or_default();
+        *attempt = trial.attempt.max(*attempt);
+    }
+    trials
+        .iter()
+        .filter(move |trial| latest.get(&block_key(trial)) == Some(&trial.attempt))
+}
+
+/// What trials of one block have in common, whatever the attempt.
+fn block_key(trial: &Trial) -> (&str, (bool, u64, usize), usize) {
+    let rung = match trial.rung {
+        Rung::Closed { connections } => (false, 0, connections),
+        Rung::Open { rate, connections } => (true, rate.to_bits(), connections),
+    };
+    (&trial.workload, rung, trial.block)
 }
 
 fn same_block(a: &Trial, b: &Trial) -> bool {

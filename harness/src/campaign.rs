@@ -145,6 +145,9 @@ pub struct ServerRecord {
     pub same_as: Option<String>,
     /// SHA-256 of the program.
     pub binary_sha256: Option<String>,
+    /// Workloads of the plan that it does not serve, each with the reason.
+    #[serde(default)]
+    pub skips: Vec<(String, String)>,
     /// What the server says of itself, by profile.
     pub says: Vec<(Profile, serde_json::Value)>,
 }

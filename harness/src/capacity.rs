@@ -121,7 +121,7 @@ pub fn run(args: &CapacityArgs, stop: &AtomicBool) -> Result<Verdict> {
             confirmations: args.confirmations,
             environment: rig.environment(),
             database: rig.provisioned.record(),
-            servers: server_records(&rig.servers),
+            servers: server_records(&rig.servers, std::slice::from_ref(&workload)),
             searches: Vec::new(),
             trials: Vec::new(),
             plan,

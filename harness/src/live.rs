@@ -116,7 +116,7 @@ pub fn run(args: &LiveArgs, stop: &AtomicBool) -> Result<Verdict> {
         channel: channel.to_owned(),
         environment: Environment::read(&folders.root),
         database: provisioned.record(),
-        servers: server_records(&servers),
+        servers: server_records(&servers, std::slice::from_ref(&workload)),
         rows: Vec::new(),
         cpus,
     };

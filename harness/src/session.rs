@@ -81,7 +81,7 @@ impl Session {
             environment,
             generator,
             database,
-            servers: server_records(&rig.servers),
+            servers: server_records(&rig.servers, &workloads),
             inspections: Vec::new(),
             references: Vec::new(),
             trials: Vec::new(),
@@ -400,7 +400,7 @@ pub(crate) fn serving<'s>(subjects: &'s [Subject], workload: &Workload) -> Vec<&
         .collect()
 }
 
-pub(crate) fn server_records(servers: &[Server]) -> Vec<ServerRecord> {
+pub(crate) fn server_records(servers: &[Server], workloads: &[Workload]) -> Vec<ServerRecord> {
     // One program with another number of threads is another server.
     let what = |server: &Server| (server.run.clone(), server.threads);
     let same = |index: usize| {
@@ -414,9 +414,19 @@ pub(crate) fn server_records(servers: &[Server]) -> Vec<ServerRecord> {
         about: server.about.clone(),
         same_as: same(index).map(|earlier| earlier.name.clone()),
         binary_sha256: server.programs().find_map(environment::sha256_of),
+        skips: workloads
+            .iter()
+            .filter_map(|workload| skipped(server, workload))
+            .collect(),
         says: Vec::new(),
     };
     servers.iter().enumerate().map(record).collect()
+}
+
+/// The workload's name and why the server does not serve it, if it does not.
+fn skipped(server: &Server, workload: &Workload) -> Option<(String, String)> {
+    let why = server.skips(workload)?;
+    Some((workload.name.clone(), why.to_owned()))
 }
 
 /// One campaign, one machine, one set of programs, statements, rows and settings.
@@ -428,7 +438,7 @@ fn refuse_changes(campaign: &Campaign, workloads: &[Workload], rig: &Rig) -> Res
     now.plan.cpus = CpuPlan::for_this_machine()?;
     now.environment = rig.environment();
     now.database = rig.provisioned.record();
-    now.servers = server_records(&rig.servers);
+    now.servers = server_records(&rig.servers, workloads);
     let changes = changes(campaign, &now);
     if !changes.is_empty() {
         bail!("{}", changes.join("; "));

@@ -93,7 +93,7 @@ fn of_rungs(campaign: &Campaign, workload: &str, rungs: &[Rung], class: Class) -
 
 /// What a reader of the tables has to know: why rows are not valid, which blocks stand apart, what a difference has to
 /// exceed, how near the ceiling the servers came, how they scale, and what a library does that no setting turns off.
-fn notes(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
+pub fn notes(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
     let Ladder {
         workload, rungs, ..
     } = ladder;
