@@ -6,6 +6,10 @@ use crate::campaign::{Trial, Window};
 use crate::report::figure::{Axis, Figure, Form, Scale, Series};
 use crate::report::scene::{Scene, Step, windows};
 
+/// Of a figure of stacked bars, in lines of text: legend and axis, and each bar.
+const LINES_AROUND_BARS: usize = 7;
+const LINES_A_BAR: usize = 2;
+
 /// A cost that a window has, its name, unit and title.
 struct Cost {
     id: &'static str,
@@ -86,11 +90,12 @@ fn bars_of(scene: &Scene<'_>, cost: &Cost) -> Option<Figure> {
         id: format!("{}-{}", cost.id, scene.slug()),
         kind: "cost",
         title: format!("{}: {}", scene.name(), cost.title),
-        caption: "Medians over the blocks.".to_owned(),
+        caption: String::new(),
         x: Axis::new("rung", names(&steps)),
         y: Axis::new(cost.unit, Scale::Linear),
         series,
         small: true,
+        height: None,
     })
 }
 
@@ -130,6 +135,7 @@ pub(crate) fn stages(scene: &Scene<'_>) -> Option<Figure> {
         y: Axis::new("ms", Scale::Linear),
         series: series.collect(),
         small: false,
+        height: Some(LINES_AROUND_BARS + LINES_A_BAR * bars.len()),
     })
 }
 

@@ -22,6 +22,9 @@ pub(crate) struct Figure {
     /// Stands beside others rather than over the whole width.
     #[serde(skip)]
     pub(crate) small: bool,
+    /// In lines of text; none for the usual height.
+    #[serde(skip)]
+    pub(crate) height: Option<usize>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -214,6 +217,7 @@ mod tests {
             y: Axis::new("requests per second", Scale::Linear),
             series: vec![line, Series::new("deadpool", Form::Points, Some(0)), other],
             small: false,
+            height: None,
         };
         let table = figure.table();
         assert_eq!(table.header, ["connections", "deadpool", "sqlx"]);

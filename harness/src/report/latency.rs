@@ -45,13 +45,12 @@ fn percentiles_at(scene: &Scene<'_>, place: usize, step: &Step<'_>) -> Option<Fi
         id: format!("percentiles-{}-{}", scene.slug(), place + 1),
         kind: "percentiles",
         title: format!("{} at {}: latency by percentile", scene.name(), step.rung),
-        caption: "Medians over the blocks, and over those only in which enough requests lie beyond. Whole lines: \
-            response time, from when a request was due; dashed: service time, from when it was sent."
-            .to_owned(),
+        caption: String::new(),
         x: Axis::new("share of the requests", Scale::Shares),
         y: Axis::new("ms", Scale::Log),
         series,
         small: true,
+        height: None,
     })
 }
 
@@ -121,6 +120,7 @@ pub(crate) fn by_rate(scene: &Scene<'_>) -> Option<Figure> {
         y: Axis::new("response time, ms", Scale::Log),
         series,
         small: false,
+        height: None,
     })
 }
 

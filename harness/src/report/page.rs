@@ -53,6 +53,8 @@ struct Answer {
 struct Section {
     id: &'static str,
     title: &'static str,
+    /// How its figures are to be read, where they do not say so themselves.
+    about: &'static str,
     figures: Vec<Shown>,
     /// Said where there is no figure.
     instead: &'static str,
@@ -194,24 +196,28 @@ fn sections(scenes: &[Scene<'_>]) -> Vec<Section> {
         Section {
             id: "throughput",
             title: "Throughput over concurrency",
+            about: "",
             figures: one(throughput::by_concurrency),
             instead: "No closed loop was run: --closed 1,8,32 measures one.",
         },
         Section {
             id: "percentiles",
             title: "Latency by percentile",
+            about: "Medians over the blocks, at each share that more than half of the trials have. Whole lines: response time, from when a request was due; dashed: service time, from when it was sent. In a closed loop they are the same but for the generator's own lateness.",
             figures: all(&latency::percentiles),
             instead: "The record has no percentiles.",
         },
         Section {
             id: "rate",
             title: "Latency over the offered rate",
+            about: "",
             figures: one(latency::by_rate),
             instead: "No open loop was run: --rates 50%,80%,95% measures one.",
         },
         Section {
             id: "ceiling",
             title: "Share of the ceiling",
+            about: "",
             figures: one(throughput::share_of_ceiling),
             instead: "Nothing says what the database alone allows: the workload waits for no known time, and there is no \
                 row of pgbench.",
@@ -219,18 +225,21 @@ fn sections(scenes: &[Scene<'_>]) -> Vec<Section> {
         Section {
             id: "stages",
             title: "Where the time goes",
+            about: "",
             figures: one(costs::stages),
             instead: "The servers give no account of it.",
         },
         Section {
             id: "costs",
             title: "What a request costs",
+            about: "Medians over the blocks.",
             figures: all(&costs::bars),
             instead: "No window has figures.",
         },
         Section {
             id: "timeline",
             title: "Second by second",
+            about: "",
             figures: one(timeline::seconds),
             instead: "The record has no seconds.",
         },

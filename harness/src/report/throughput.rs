@@ -52,6 +52,7 @@ pub(crate) fn by_concurrency(scene: &Scene<'_>) -> Option<Figure> {
         y: Axis::new("right answers per second", Scale::Linear),
         series,
         small: false,
+        height: None,
     })
 }
 
@@ -144,5 +145,6 @@ pub(crate) fn share_of_ceiling(scene: &Scene<'_>) -> Option<Figure> {
         y: Axis::new("% of the ceiling", Scale::Linear),
         series,
         small: true,
+        height: None,
     })
 }

@@ -74,6 +74,7 @@ pub(crate) fn seconds(scene: &Scene<'_>) -> Option<Figure> {
         y: Axis::new("per second", Scale::Linear),
         series,
         small: false,
+        height: None,
     })
 }
 
