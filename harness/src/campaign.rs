@@ -247,11 +247,13 @@ pub struct LoadSecond {
 }
 
 impl LoadSecond {
-    /// `None` for a second of the warm-up.
+    /// `None` for a second that is not wholly of the window.
     pub fn of(live: &Live, warmup: Duration) -> Option<LoadSecond> {
         let ns = |time: Option<Duration>| time.map(|time| time.as_nanos() as u64);
-        (live.phase == Phase::Window).then(|| LoadSecond {
-            at: live.elapsed.saturating_sub(warmup).as_secs_f64(),
+        let at = live.elapsed.checked_sub(warmup)?;
+        let whole = live.phase == Phase::Window && at >= Duration::from_secs(1);
+        whole.then(|| LoadSecond {
+            at: at.as_secs_f64(),
             correct: live.correct,
             failed: live.failed.saturating_sub(live.shed),
             shed: live.shed,
