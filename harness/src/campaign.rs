@@ -26,9 +26,6 @@ use crate::table::label;
 /// Raised whenever a reader of the previous version would misread the file.
 pub const SCHEMA: u32 = 2;
 
-/// What a trial takes besides its warm-up and window.
-const TRIAL_OVERHEAD: Duration = Duration::from_millis(800);
-
 /// One results folder's record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Campaign {
@@ -88,13 +85,6 @@ pub struct Plan {
     pub shares: Vec<f64>,
     /// Connections of an open loop.
     pub open_connections: usize,
-}
-
-impl Plan {
-    /// How long a trial takes, as far as can be told before the first.
-    pub fn expected_trial(&self) -> Duration {
-        Duration::from_secs_f64(self.warmup_seconds + self.window_seconds) + TRIAL_OVERHEAD
-    }
 }
 
 /// The rungs of one workload.

@@ -29,6 +29,7 @@ pub mod machine;
 mod made_up;
 pub mod metric;
 pub mod monitor;
+pub mod notice;
 pub mod pgbench;
 pub mod preset;
 pub mod process;

@@ -12,6 +12,7 @@ use crate::expected::Answers;
 use crate::folders::{FolderArgs, Folders};
 use crate::inspection::{self, Inspection, StartupCost};
 use crate::live;
+use crate::notice;
 use crate::process::{Profile, Settings};
 use crate::provision::{DatabaseArgs, Provisioned};
 use crate::rig::build;
@@ -156,10 +157,10 @@ struct Subject<'a> {
 
 impl Subject<'_> {
     fn verify(mut self, workloads: &[Workload], awaited: &[Awaited<'_>]) -> Result<Vec<Row>> {
-        eprintln!(
+        notice::say(&format!(
             "verifying {}",
             label(&self.server.name, self.settings.profile)
-        );
+        ));
         let startup =
             inspection::startup_cost(self.server, &self.settings, self.provisioned, self.stop);
         let startup = startup.map(|(startup, _)| startup);

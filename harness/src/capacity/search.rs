@@ -1,6 +1,7 @@
 //! Running the search's trials on real servers.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use stats::{Capacity, CapacitySearch, Firmness, RateOutcome, SearchedRates, firmness};
@@ -10,8 +11,9 @@ use super::record::{CapacityRecord, RateRecord, SearchRecord};
 use crate::campaign::{Plan, ResultsFolder, Trial, Window};
 use crate::checks::{Verdict, tripped};
 use crate::expected::Answers;
+use crate::notice;
 use crate::process::READY_LIMIT;
-use crate::progress::Progress;
+use crate::progress::{Ahead, Progress, Step, Work};
 use crate::rig::Rig;
 use crate::rung::Rung;
 use crate::session::serving;
@@ -48,7 +50,7 @@ impl Search {
         if subjects.is_empty() {
             bail!("no server serves {}", self.workload.name);
         }
-        let mut progress = Progress::start(plan.expected_trial());
+        let mut progress = Progress::start();
         for (index, subject) in subjects.iter().enumerate() {
             let mut lane = Lane {
                 rig,
@@ -138,10 +140,19 @@ impl Search {
             attempt: 0,
             position: 0,
         };
-        lane.progress
-            .reckon(lane.expected(self.record.confirmations));
+        // A longer window is a low rate's; the rates to come are not known.
+        let step = Step {
+            work: Work::Trial,
+            ladder: 0,
+            rung: usize::from(rung.is_open()),
+        };
+        lane.progress.reckon(vec![Ahead {
+            step,
+            count: lane.expected(self.record.confirmations),
+            planned: Duration::from_secs_f64(plan.warmup_seconds + seconds),
+        }]);
         let what = format!("{} {}, {rung}", self.workload.name, lane.subject.label());
-        lane.progress.trial_starts(&what);
+        lane.progress.trial_starts(step, &what);
         let of = (&self.workload, lane.answers);
         let trial = lane
             .rig
@@ -199,7 +210,10 @@ impl Search {
             stdout::say(&format!("{}\n", self.record.sentence(search)));
         }
         if !self.record.trials.is_empty() {
-            eprintln!("results: {}", self.results.path().join(FILE).display());
+            notice::say(&format!(
+                "results: {}",
+                self.results.path().join(FILE).display()
+            ));
         }
         ended?;
         let doubtful = self
