@@ -17,6 +17,7 @@ use crate::campaign::{self, Campaign, State};
 use crate::checks::Verdict;
 use crate::class::Class;
 use crate::comparable::{refusals, remarks};
+use crate::layout::Look;
 use crate::rung::Rung;
 use crate::selection::nearest;
 use crate::stdout;
@@ -80,7 +81,7 @@ pub fn run(args: &CompareArgs) -> Result<Verdict> {
             fail_if_slower: gate.as_ref(),
         })?;
     } else {
-        stdout::say(&comparison.text());
+        stdout::say(&comparison.text(Look::of_stdout()));
     }
     let Some(gate) = gate else {
         return Ok(comparison.gravest);

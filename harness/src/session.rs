@@ -12,6 +12,7 @@ use crate::campaign::{Campaign, Plan, Reference, ResultsFolder, SCHEMA, ServerRe
 use crate::checks::Verdict;
 use crate::comparable::changes;
 use crate::cpus::CpuPlan;
+use crate::digest::Digest;
 use crate::environment;
 use crate::expected::Answers;
 use crate::folders::Folders;
@@ -27,6 +28,7 @@ use crate::run::{AGAIN, chosen_servers, definition};
 use crate::rung::Rung;
 use crate::selection::by_name;
 use crate::server::Server;
+use crate::stdout::{self, OutputArgs};
 use crate::subject::Subject;
 use crate::table;
 use crate::trial::Place;
@@ -381,11 +383,11 @@ impl Session {
         Ok(())
     }
 
-    /// Saves the end and prints the tables. Gives the gravest verdict of the rows.
+    /// Saves the end and prints the tables, or the digest. Gives the gravest verdict of the rows.
     ///
     /// # Errors
     /// What ended the measuring, or the record cannot be written.
-    pub fn close(mut self, ended: Result<()>) -> Result<Verdict> {
+    pub fn close(mut self, ended: Result<()>, output: OutputArgs) -> Result<Verdict> {
         if self.campaign.trials.is_empty() {
             return ended.map(|()| Verdict::Valid);
         }
@@ -395,7 +397,11 @@ impl Session {
             State::Interrupted
         };
         self.results.save(&self.campaign)?;
-        table::print(&self.campaign);
+        if output.json {
+            stdout::say_json(&Digest::of(&self.campaign, self.results.path()))?;
+        } else {
+            table::print(&self.campaign);
+        }
         notice::say(&format!(
             "results: {}",
             self.results.campaign_file().display()

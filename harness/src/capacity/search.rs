@@ -1,9 +1,11 @@
 //! Running the search's trials on real servers.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use serde::Serialize;
 use stats::{Capacity, CapacitySearch, Firmness, RateOutcome, SearchedRates, firmness};
 use workloads::Workload;
 
@@ -18,7 +20,7 @@ use crate::rig::Rig;
 use crate::rung::Rung;
 use crate::session::serving;
 use crate::slo::Slo;
-use crate::stdout;
+use crate::stdout::{self, OutputArgs};
 use crate::subject::Subject;
 use crate::trial::Place;
 
@@ -30,6 +32,17 @@ const RERUNS: usize = 2;
 const LONGEST_WINDOW: f64 = 70.0;
 /// Trials of a search as a rule, for the time left: doubling and bisecting, before the confirmations.
 const USUAL_PROBES: usize = 10;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Found<'a> {
+    /// The results folder.
+    results: &'a Path,
+    slo: Slo,
+    searches: &'a [SearchRecord],
+    /// One a server.
+    sentences: &'a [String],
+}
 
 /// A search under way.
 pub(super) struct Search {
@@ -205,9 +218,22 @@ impl Search {
     }
 
     /// Says what was found. INVALID if a search had to use trials that are.
-    pub(super) fn close(self, ended: Result<()>) -> Result<Verdict> {
-        for search in &self.record.searches {
-            stdout::say(&format!("{}\n", self.record.sentence(search)));
+    pub(super) fn close(self, ended: Result<()>, output: OutputArgs) -> Result<Verdict> {
+        let searches = self.record.searches.iter();
+        let sentences: Vec<String> = searches
+            .map(|search| self.record.sentence(search))
+            .collect();
+        if output.json {
+            stdout::say_json(&Found {
+                results: self.results.path(),
+                slo: self.record.slo,
+                searches: &self.record.searches,
+                sentences: &sentences,
+            })?;
+        } else {
+            for sentence in &sentences {
+                stdout::say(&format!("{sentence}\n"));
+            }
         }
         if !self.record.trials.is_empty() {
             notice::say(&format!(

@@ -1,19 +1,28 @@
 //! A comparison as a terminal shows it.
 
-use comfy_table::{CellAlignment, Table, presets};
 use stats::Interval;
 
 use super::comparison::{ComparedRow, ComparedTable, Comparison};
+use crate::layout::{Columns, Look, lay_out};
 
-const HEADER: [&str; 9] = [
-    "rung", "server", "metric", "A", "B", "A/B", "interval", "p (Holm)", "verdict",
-];
-/// Columns of figures; the others are text.
-const FIGURES: std::ops::Range<usize> = 3..8;
+const COLUMNS: Columns<'_> = Columns {
+    all: &[
+        ("rung", true),
+        ("server", true),
+        ("metric", true),
+        ("A", false),
+        ("B", false),
+        ("A/B", false),
+        ("interval", false),
+        ("p (Holm)", false),
+        ("verdict", true),
+    ],
+    dispensable: &["p (Holm)", "A", "B"],
+};
 
 impl Comparison {
     /// The preamble, then each table with its sentence and with what is left out of it.
-    pub fn text(&self) -> String {
+    pub fn text(&self, look: Look) -> String {
         let mut lines = self.preamble.clone();
         for compared in &self.tables {
             let ComparedTable {
@@ -26,7 +35,7 @@ impl Comparison {
             } = compared;
             lines.push(format!("\n{heading}"));
             lines.extend(remark.clone());
-            lines.push(table(rows));
+            lines.push(table(rows, look));
             lines.push(verdict.clone());
             lines.extend(left_out.iter().cloned());
         }
@@ -34,29 +43,23 @@ impl Comparison {
     }
 }
 
-fn table(rows: &[ComparedRow]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(HEADER);
+fn table(rows: &[ComparedRow], look: Look) -> String {
+    let mut all = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         if index > 0 && row.primary {
-            table.add_row([""; HEADER.len()]);
+            all.push(vec![String::new(); COLUMNS.all.len()]);
         }
-        table.add_row(cells(row));
+        all.push(cells(row));
     }
-    for column in FIGURES {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table.trim_fmt()
+    lay_out(COLUMNS, &all, look)
 }
 
-fn cells(row: &ComparedRow) -> [String; HEADER.len()] {
+fn cells(row: &ComparedRow) -> Vec<String> {
     let dash = || "-".to_owned();
     let first = |text: String| if row.primary { text } else { String::new() };
     let figure = |value: Option<f64>| value.map_or_else(dash, |value| row.metric.show(value));
     let range = |Interval { low, high }| format!("{low:.3} to {high:.3}");
-    [
+    vec![
         first(row.rung.to_string()),
         first(row.server.clone()),
         row.metric.name().to_owned(),
