@@ -378,6 +378,24 @@ impl ResultsFolder {
     }
 }
 
+/// Reads the record in a results folder, or the record itself.
+///
+/// # Errors
+/// There is nothing there; else as [`read`].
+pub fn of_results(path: &Path) -> Result<Campaign> {
+    if !path.exists() {
+        bail!(
+            "{}: there is no such results folder or campaign.json",
+            path.display()
+        );
+    }
+    if path.is_dir() {
+        read(&path.join("campaign.json"))
+    } else {
+        read(path)
+    }
+}
+
 /// Reads the record of a campaign.
 ///
 /// # Errors
@@ -391,8 +409,13 @@ pub fn read(file: &Path) -> Result<Campaign> {
     let not_a_record = || format!("{} is not the record of a campaign", file.display());
     let version: Version = serde_json::from_slice(&text).with_context(not_a_record)?;
     if version.schema != SCHEMA {
+        let remedy = if version.schema > SCHEMA {
+            "read it with a newer one"
+        } else {
+            "run the campaign again"
+        };
         bail!(
-            "{}: it was written with schema {}, this lanebench reads {SCHEMA}; run the campaign again",
+            "{}: it was written with schema {}, this lanebench reads {SCHEMA}; {remedy}",
             file.display(),
             version.schema
         );
@@ -401,15 +424,25 @@ pub fn read(file: &Path) -> Result<Campaign> {
 }
 
 fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
-    let write = || -> Result<()> {
-        let unfinished = file.with_extension("json.unfinished");
-        // Without indentation: the figures of every second make it long enough.
-        let mut text = serde_json::to_vec(value)?;
-        text.push(b'\n');
+    // Without indentation: the figures of every second make it long enough.
+    let mut text =
+        serde_json::to_vec(value).with_context(|| format!("cannot write {}", file.display()))?;
+    text.push(b'\n');
+    replace(file, &text)
+}
+
+/// Writes a file in one step, so that a reader or a crash never meets half of it.
+///
+/// # Errors
+/// One line that names the file.
+pub fn replace(file: &Path, content: &[u8]) -> Result<()> {
+    let write = || -> std::io::Result<()> {
+        let mut unfinished = file.as_os_str().to_owned();
+        unfinished.push(".unfinished");
         let mut writer = File::create(&unfinished)?;
-        writer.write_all(&text)?;
+        writer.write_all(content)?;
         writer.sync_all()?;
-        Ok(fs::rename(&unfinished, file)?)
+        fs::rename(&unfinished, file)
     };
     write().with_context(|| format!("cannot write {}", file.display()))
 }

@@ -13,7 +13,7 @@ use clap::Args;
 pub use comparison::{ComparedRow, ComparedTable, Comparison};
 pub use gate::{Gate, Tolerance};
 
-use crate::campaign::{self, Campaign, State};
+use crate::campaign::{self, Campaign, State, of_results};
 use crate::checks::Verdict;
 use crate::class::Class;
 use crate::comparable::{refusals, remarks};
@@ -108,27 +108,13 @@ struct Document<'a> {
 
 fn compared(args: &CompareArgs) -> Result<Comparison> {
     match (args.results.as_slice(), args.servers.as_slice()) {
-        ([one], [a, b]) => servers(&read(one)?, a, b),
-        ([a, b], []) => campaigns((a, &read(a)?), (b, &read(b)?)),
+        ([one], [a, b]) => servers(&of_results(one)?, a, b),
+        ([a, b], []) => campaigns((a, &of_results(a)?), (b, &of_results(b)?)),
         ([_], []) => bail!(
             "one campaign is compared with another, or within itself: give a second, or --servers A,B"
         ),
         ([_], names) => bail!("--servers {}: give two names", names.join(",")),
         _ => bail!("--servers compares two servers of one campaign: give one results folder"),
-    }
-}
-
-fn read(path: &Path) -> Result<Campaign> {
-    if !path.exists() {
-        bail!(
-            "{}: there is no such results folder or campaign.json",
-            path.display()
-        );
-    }
-    if path.is_dir() {
-        campaign::read(&path.join("campaign.json"))
-    } else {
-        campaign::read(path)
     }
 }
 

@@ -23,6 +23,7 @@ use crate::process::Profile;
 use crate::progress::{Progress, Step, Work};
 use crate::provision::{DatabaseArgs, NO_SHOP};
 use crate::publishable;
+use crate::report;
 use crate::rig::Rig;
 use crate::run::{AGAIN, chosen_servers, definition};
 use crate::rung::Rung;
@@ -383,10 +384,10 @@ impl Session {
         Ok(())
     }
 
-    /// Saves the end and prints the tables, or the digest. Gives the gravest verdict of the rows.
+    /// Saves the end, writes the reports, and prints the tables, or the digest. Gives the gravest verdict of the rows.
     ///
     /// # Errors
-    /// What ended the measuring, or the record cannot be written.
+    /// What ended the measuring, or the record or a report cannot be written.
     pub fn close(mut self, ended: Result<()>, output: OutputArgs) -> Result<Verdict> {
         if self.campaign.trials.is_empty() {
             return ended.map(|()| Verdict::Valid);
@@ -402,17 +403,24 @@ impl Session {
         } else {
             table::print(&self.campaign);
         }
+        let reported = report::write(self.results.path(), &self.campaign);
         notice::say(&format!(
             "results: {}",
             self.results.campaign_file().display()
         ));
+        if reported.is_ok() {
+            let page = self.results.path().join("report.html");
+            notice::say(&format!("to look at: {}", page.display()));
+        }
         if ended.is_err() {
             notice::say(&format!(
                 "go on with it: lanebench run --resume {}",
                 self.results.path().display()
             ));
         }
-        ended.map(|()| table::gravest(&self.campaign))
+        ended?;
+        reported?;
+        Ok(table::gravest(&self.campaign))
     }
 }
 

@@ -210,7 +210,7 @@ fn library_notes(campaign: &Campaign) -> Vec<String> {
 
 /// Why rows are not valid: a line for each server, rung and check, with the figure of the first trial. Blocks that were
 /// run again have theirs too.
-fn tripped(campaign: &Campaign, workload: &str) -> Vec<String> {
+pub(crate) fn tripped(campaign: &Campaign, workload: &str) -> Vec<String> {
     let mut reasons: Vec<(&Trial, &Check, usize)> = Vec::new();
     for trial in campaign
         .trials
