@@ -4,6 +4,8 @@
 //! A block is every server once at one rung, adjacent in time. Blocks go round: the first block of every rung, in an
 //! order of that round's, then the second of every rung, so that a slow drift of the machine falls on all rungs.
 
+mod ahead;
+
 use std::collections::HashMap;
 
 use stats::{NextStep, Watched, WatchedRatio, block_orders, log_ratio, next_step, rung_order};
@@ -87,23 +89,6 @@ impl Course<'_> {
     /// `None` when all is done.
     pub fn next(&self) -> Option<Block> {
         (0..self.plan.ladders.len()).find_map(|ladder| self.next_of_ladder(ladder))
-    }
-
-    /// Trials to come, as far as is known now.
-    pub fn left(&self) -> usize {
-        let ladders = self.plan.ladders.iter().enumerate();
-        let of_ladder = |(ladder, of): (usize, &crate::campaign::Ladder)| {
-            let blocks: usize = (0..of.rungs.len())
-                .map(|rung| {
-                    let target = self.target(ladder, rung);
-                    (0..target)
-                        .filter(|&block| self.attempt_due(ladder, rung, block).is_some())
-                        .count()
-                })
-                .sum();
-            blocks * self.served[ladder]
-        };
-        ladders.map(of_ladder).sum()
     }
 
     fn next_of_ladder(&self, ladder: usize) -> Option<Block> {
@@ -485,5 +470,33 @@ mod tests {
             of_rung.count() / SERVERS.len()
         };
         assert_eq!((blocks(8), blocks(32)), (10, 30));
+    }
+
+    #[test]
+    fn a_campaign_that_will_go_on_until_it_is_precise_is_foreseen_to() {
+        let plan = plan(&[8, 32], 10, 30);
+        // At 32 connections the two servers' ratio jumps by 20 % from block to block.
+        let figure = |block: &Block, server: usize| {
+            let jump = if block.rung == 1 && server == 1 {
+                200.0 * (block.block % 2) as f64
+            } else {
+                0.0
+            };
+            (1_000.0 + jump, Verdict::Valid)
+        };
+        let mut whole = Vec::new();
+        run(&plan, &mut whole, usize::MAX, figure);
+        for done in [16, 24, 48, 79] {
+            let mut trials = Vec::new();
+            run(&plan, &mut trials, done, figure);
+            let course = Course {
+                plan: &plan,
+                servers: &[],
+                served: &[2],
+                trials: &trials,
+            };
+            // A block that is broken off is run again as a whole.
+            assert_eq!(course.left(), whole.len() - done + done % 2, "{done}");
+        }
     }
 }

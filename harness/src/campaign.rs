@@ -26,9 +26,6 @@ use crate::table::label;
 /// Raised whenever a reader of the previous version would misread the file.
 pub const SCHEMA: u32 = 2;
 
-/// What a trial takes besides its warm-up and window.
-const TRIAL_OVERHEAD: Duration = Duration::from_millis(800);
-
 /// One results folder's record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Campaign {
@@ -88,13 +85,6 @@ pub struct Plan {
     pub shares: Vec<f64>,
     /// Connections of an open loop.
     pub open_connections: usize,
-}
-
-impl Plan {
-    /// How long a trial takes, as far as can be told before the first.
-    pub fn expected_trial(&self) -> Duration {
-        Duration::from_secs_f64(self.warmup_seconds + self.window_seconds) + TRIAL_OVERHEAD
-    }
 }
 
 /// The rungs of one workload.
@@ -390,6 +380,24 @@ impl ResultsFolder {
     }
 }
 
+/// Reads the record in a results folder, or the record itself.
+///
+/// # Errors
+/// There is nothing there; else as [`read`].
+pub fn of_results(path: &Path) -> Result<Campaign> {
+    if !path.exists() {
+        bail!(
+            "{}: there is no such results folder or campaign.json",
+            path.display()
+        );
+    }
+    if path.is_dir() {
+        read(&path.join("campaign.json"))
+    } else {
+        read(path)
+    }
+}
+
 /// Reads the record of a campaign.
 ///
 /// # Errors
@@ -403,8 +411,13 @@ pub fn read(file: &Path) -> Result<Campaign> {
     let not_a_record = || format!("{} is not the record of a campaign", file.display());
     let version: Version = serde_json::from_slice(&text).with_context(not_a_record)?;
     if version.schema != SCHEMA {
+        let remedy = if version.schema > SCHEMA {
+            "read it with a newer one"
+        } else {
+            "run the campaign again"
+        };
         bail!(
-            "{}: it was written with schema {}, this lanebench reads {SCHEMA}; run the campaign again",
+            "{}: it was written with schema {}, this lanebench reads {SCHEMA}; {remedy}",
             file.display(),
             version.schema
         );
@@ -413,15 +426,25 @@ pub fn read(file: &Path) -> Result<Campaign> {
 }
 
 fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
-    let write = || -> Result<()> {
-        let unfinished = file.with_extension("json.unfinished");
-        // Without indentation: the figures of every second make it long enough.
-        let mut text = serde_json::to_vec(value)?;
-        text.push(b'\n');
+    // Without indentation: the figures of every second make it long enough.
+    let mut text =
+        serde_json::to_vec(value).with_context(|| format!("cannot write {}", file.display()))?;
+    text.push(b'\n');
+    replace(file, &text)
+}
+
+/// Writes a file in one step, so that a reader or a crash never meets half of it.
+///
+/// # Errors
+/// One line that names the file.
+pub fn replace(file: &Path, content: &[u8]) -> Result<()> {
+    let write = || -> std::io::Result<()> {
+        let mut unfinished = file.as_os_str().to_owned();
+        unfinished.push(".unfinished");
         let mut writer = File::create(&unfinished)?;
-        writer.write_all(&text)?;
+        writer.write_all(content)?;
         writer.sync_all()?;
-        Ok(fs::rename(&unfinished, file)?)
+        fs::rename(&unfinished, file)
     };
     write().with_context(|| format!("cannot write {}", file.display()))
 }

@@ -26,6 +26,7 @@ use crate::selection::by_name;
 use crate::server::Server;
 use crate::session::server_records;
 use crate::slo::Slo;
+use crate::stdout::OutputArgs;
 
 /// Flags of `lanebench capacity`.
 #[derive(Debug, Clone, Args)]
@@ -87,6 +88,9 @@ pub struct CapacityArgs {
 
     #[command(flatten)]
     pub folders: FolderArgs,
+
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Searches every server's capacity and prints it.
@@ -94,6 +98,7 @@ pub struct CapacityArgs {
 /// # Errors
 /// Bad usage, an interruption (what was measured is saved), or a failure of the harness, the database or a server.
 pub fn run(args: &CapacityArgs, stop: &AtomicBool) -> Result<Verdict> {
+    args.output.begin();
     let folders = Folders::find(&args.folders)?;
     let catalog = Catalog::read(&folders.definitions, &folders.queries)?;
     refuse_impossible(args)?;
@@ -131,7 +136,7 @@ pub fn run(args: &CapacityArgs, stop: &AtomicBool) -> Result<Verdict> {
         workload,
     };
     let ended = search.all(&mut rig, stop);
-    search.close(ended)
+    search.close(ended, args.output)
 }
 
 fn refuse_impossible(args: &CapacityArgs) -> Result<()> {

@@ -9,6 +9,7 @@ use crate::doctor::DoctorArgs;
 use crate::list::ListArgs;
 use crate::live::LiveArgs;
 use crate::load_command::LoadArgs;
+use crate::report::ReportArgs;
 use crate::run::RunArgs;
 use crate::verify::VerifyArgs;
 
@@ -43,6 +44,8 @@ pub enum Command {
     Live(LiveArgs),
     /// Two campaigns, or two servers of one: ratios, intervals and verdicts
     Compare(CompareArgs),
+    /// A campaign as a page, as text for a pull request, and as a table of figures
+    Report(ReportArgs),
     /// The load engine alone, against any URL
     Load(LoadArgs),
     /// Is this machine fit to measure?

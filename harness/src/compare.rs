@@ -1,24 +1,28 @@
 //! `lanebench compare`: two campaigns, or two servers of one, metric by metric and rung by rung.
 
+mod comparison;
+mod gate;
+mod summary;
+mod text;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use comfy_table::{CellAlignment, Table, presets};
-use stats::{Interval, median};
 
-use crate::blocks::figures;
-use crate::campaign::{self, Campaign, State, Trial};
+pub use comparison::{ComparedRow, ComparedTable, Comparison};
+pub use gate::{Gate, Tolerance};
+
+use crate::campaign::{self, Campaign, State, of_results};
 use crate::checks::Verdict;
 use crate::class::Class;
 use crate::comparable::{refusals, remarks};
-use crate::metric::Metric;
+use crate::layout::Look;
 use crate::rung::Rung;
 use crate::selection::nearest;
-use crate::sentences::left_out;
 use crate::stdout;
 use crate::table::label;
-use crate::verdicts::{self, Answer, Design, Judged, NoiseFloors, Pair, Rules, in_words, judge};
+use crate::verdicts::{self, Design, NoiseFloors, Pair, Rules};
 
 /// Flags of `lanebench compare`.
 #[derive(Debug, Clone, Args)]
@@ -31,6 +35,15 @@ pub struct CompareArgs {
     /// Two servers of one campaign, by the names in its table
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub servers: Vec<String>,
+
+    /// Exit with status 1 if B is shown to be slower than A by more than this at some rung, such as 5%: fewer requests a
+    /// second in a closed loop, a higher p99 in an open one
+    #[arg(long, value_name = "PERCENT")]
+    pub fail_if_slower: Option<Tolerance>,
+
+    /// Print one JSON document instead of the tables
+    #[arg(long)]
+    pub json: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -41,18 +54,62 @@ Servers of one campaign ran next to each other, so their blocks are compared one
 did not: their blocks are two samples (Welch's t), and what changed on the machine in between is part of the difference. \
 Campaigns that differ in more than their servers are refused.
 
+--fail-if-slower is for a CI: the campaign of before is A, that of now is B. It fails where B's verdict is slower and \
+B's whole interval lies beyond the limit, so that noise alone does not; where the interval reaches beyond it but not as \
+a whole, it says that so much could not be excluded, and passes.
+
+Exit status: 0 all rows compared are valid, 1 some row is not or B is slower than allowed, 2 bad usage.
+
 Examples:
   lanebench compare results/before results/after
+  lanebench compare results/before results/after --fail-if-slower 5%
   lanebench compare results/today --servers deadpool,sqlx";
 
-/// Prints the comparison on stdout. Gives the gravest verdict of the rows compared.
+/// Prints the comparison on stdout. Gives the gravest verdict of the rows compared; `Failed` where B is slower than
+/// allowed.
 ///
 /// # Errors
 /// A record that cannot be read, an unknown server, or campaigns that are not comparable.
 pub fn run(args: &CompareArgs) -> Result<Verdict> {
+    let comparison = compared(args)?;
+    let gate = args
+        .fail_if_slower
+        .map(|tolerance| Gate::of(&comparison, tolerance));
+    if args.json {
+        stdout::say_json(&Document {
+            comparison: &comparison,
+            fail_if_slower: gate.as_ref(),
+        })?;
+    } else {
+        stdout::say(&comparison.text(Look::of_stdout()));
+    }
+    let Some(gate) = gate else {
+        return Ok(comparison.gravest);
+    };
+    for line in gate.lines() {
+        eprintln!("lanebench: {line}");
+    }
+    let slower = if gate.slower.is_empty() {
+        Verdict::Valid
+    } else {
+        Verdict::Failed
+    };
+    Ok(comparison.gravest.max(slower))
+}
+
+/// What `--json` prints.
+#[derive(serde::Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+    /// `null` where it was not asked for.
+    fail_if_slower: Option<&'a Gate>,
+}
+
+fn compared(args: &CompareArgs) -> Result<Comparison> {
     match (args.results.as_slice(), args.servers.as_slice()) {
-        ([one], [a, b]) => servers(&read(one)?, a, b),
-        ([a, b], []) => campaigns((a, &read(a)?), (b, &read(b)?)),
+        ([one], [a, b]) => servers(&of_results(one)?, a, b),
+        ([a, b], []) => campaigns((a, &of_results(a)?), (b, &of_results(b)?)),
         ([_], []) => bail!(
             "one campaign is compared with another, or within itself: give a second, or --servers A,B"
         ),
@@ -61,21 +118,11 @@ pub fn run(args: &CompareArgs) -> Result<Verdict> {
     }
 }
 
-fn read(path: &Path) -> Result<Campaign> {
-    if !path.exists() {
-        bail!(
-            "{}: there is no such results folder or campaign.json",
-            path.display()
-        );
-    }
-    if path.is_dir() {
-        campaign::read(&path.join("campaign.json"))
-    } else {
-        campaign::read(path)
-    }
-}
-
-fn servers(campaign: &Campaign, a: &str, b: &str) -> Result<Verdict> {
+/// Two servers of one campaign, by their labels: block by block.
+///
+/// # Errors
+/// An unknown server, one beside itself, or servers of two classes.
+pub fn servers(campaign: &Campaign, a: &str, b: &str) -> Result<Comparison> {
     let labels = labels(campaign);
     for name in [a, b] {
         if !labels.iter().any(|label| label == name) {
@@ -92,10 +139,10 @@ fn servers(campaign: &Campaign, a: &str, b: &str) -> Result<Verdict> {
         bail!("--servers {a},{b}: give two different names");
     }
     let class = common_class(campaign, a, b)?;
-    let mut report = Report::default();
-    report.line(format!(
-        "A: {a}\nB: {b}, in the same blocks: the ratios of the blocks, Student's t"
-    ));
+    let mut comparison = Comparison::under(vec![
+        format!("A: {a}"),
+        format!("B: {b}, in the same blocks: the ratios of the blocks, Student's t"),
+    ]);
     for ladder in &campaign.plan.ladders {
         let noise_floors = NoiseFloors::of(&[campaign], &ladder.workload, class);
         let rules = Rules {
@@ -108,9 +155,9 @@ fn servers(campaign: &Campaign, a: &str, b: &str) -> Result<Verdict> {
             .into_iter()
             .filter_map(|pair| facing(pair, a, b))
             .collect();
-        report.tables(&ladder.workload, class, pairs, rules);
+        comparison.add(&ladder.workload, class, pairs, rules);
     }
-    Ok(report.say())
+    Ok(comparison)
 }
 
 /// The class of two servers by their labels.
@@ -164,7 +211,14 @@ fn facing<'a>(pair: Pair<'a>, a: &str, b: &str) -> Option<Pair<'a>> {
     }
 }
 
-fn campaigns((path_a, a): (&Path, &Campaign), (path_b, b): (&Path, &Campaign)) -> Result<Verdict> {
+/// Two campaigns, each server beside itself.
+///
+/// # Errors
+/// They differ in more than their servers, or have nothing in common.
+pub fn campaigns(
+    (path_a, a): (&Path, &Campaign),
+    (path_b, b): (&Path, &Campaign),
+) -> Result<Comparison> {
     let reasons = refusals(a, b);
     if !reasons.is_empty() {
         bail!(
@@ -184,26 +238,7 @@ fn campaigns((path_a, a): (&Path, &Campaign), (path_b, b): (&Path, &Campaign)) -
             contents(b)
         );
     }
-    let mut report = Report::default();
-    for (name, path, campaign) in [("A", path_a, a), ("B", path_b, b)] {
-        let state = match campaign.state {
-            State::Complete => "",
-            State::Running => ", still running or broken off",
-            State::Interrupted => ", interrupted",
-        };
-        report.line(format!(
-            "{name}: {}, begun at {}{state}",
-            path.display(),
-            campaign.started_at
-        ));
-    }
-    report.line(
-        "Not side by side: Welch's t of two samples; what changed on the machine in between is part of the difference"
-            .to_owned(),
-    );
-    for remark in remarks(a, b) {
-        report.line(remark);
-    }
+    let mut comparison = Comparison::under(preamble((path_a, a), (path_b, b)));
     for (workload, class, pairs) in common {
         let noise_floors = NoiseFloors::of(&[a, b], &workload, class);
         let rules = Rules {
@@ -211,9 +246,50 @@ fn campaigns((path_a, a): (&Path, &Campaign), (path_b, b): (&Path, &Campaign)) -
             noise_floors: &noise_floors,
             seed: a.plan.seed,
         };
-        report.tables(&workload, class, pairs, rules);
+        comparison.add(&workload, class, pairs, rules);
     }
-    Ok(report.say())
+    comparison.not_in_both = not_in_both(a, b);
+    Ok(comparison)
+}
+
+fn preamble((path_a, a): (&Path, &Campaign), (path_b, b): (&Path, &Campaign)) -> Vec<String> {
+    let side = |name: &str, path: &Path, campaign: &Campaign| {
+        let state = match campaign.state {
+            State::Complete => "",
+            State::Running => ", still running or broken off",
+            State::Interrupted => ", interrupted",
+        };
+        format!(
+            "{name}: {}, begun at {}{state}",
+            path.display(),
+            campaign.started_at
+        )
+    };
+    let not_side_by_side = "Not side by side: Welch's t of two samples; what changed on the machine in between is part of the difference";
+    let mut lines = vec![
+        side("A", path_a, a),
+        side("B", path_b, b),
+        not_side_by_side.to_owned(),
+    ];
+    lines.extend(remarks(a, b));
+    lines
+}
+
+/// The rows of A without a counterpart in B, in words.
+fn not_in_both(a: &Campaign, b: &Campaign) -> Vec<String> {
+    let mut found = Vec::new();
+    for ladder in &a.plan.ladders {
+        let workload = &ladder.workload;
+        for &rung in &ladder.rungs {
+            let of_b = verdicts::subjects(b, workload, rung);
+            for of_a in verdicts::subjects(a, workload, rung) {
+                if !of_b.iter().any(|of_b| of_b[0].same_subject(of_a[0])) {
+                    found.push(format!("{} at {rung} ({workload})", of_a[0].label()));
+                }
+            }
+        }
+    }
+    found
 }
 
 /// Each server beside itself, by workload and class, where both campaigns have it at the same rung.
@@ -253,151 +329,4 @@ fn contents(campaign: &Campaign) -> String {
         ladders.join("; "),
         labels(campaign).join(", ")
     )
-}
-
-/// What is printed, and what the exit status is to say.
-#[derive(Debug, Default)]
-struct Report {
-    text: String,
-    /// Verdicts of the rows compared.
-    rows: Vec<Verdict>,
-}
-
-impl Report {
-    fn line(&mut self, line: String) {
-        self.text.push_str(&line);
-        self.text.push('\n');
-    }
-
-    /// A table for each kind of loop.
-    fn tables(&mut self, workload: &str, class: Class, pairs: Vec<Pair<'_>>, rules: Rules<'_>) {
-        let rows = pairs.iter().flat_map(|pair| pair.a.iter().chain(&pair.b));
-        self.rows.extend(rows.map(|trial| trial.verdict));
-        let (open, closed): (Vec<_>, Vec<_>) =
-            pairs.into_iter().partition(|pair| pair.rung.is_open());
-        for (kind, pairs) in [("closed", closed), ("open", open)] {
-            if pairs.is_empty() {
-                continue;
-            }
-            self.line(format!(
-                "\n{workload}: {kind} loop; medians over the blocks, then the ratio A / B with its 95 % interval"
-            ));
-            if let Some(remark) = class.remark() {
-                self.line(remark.to_owned());
-            }
-            let judged = judge(pairs, rules);
-            self.line(table(&judged, rules.design));
-            for Judged { pair, .. } in &judged {
-                for (side, trials) in [("A", &pair.a), ("B", &pair.b)] {
-                    if let Some(left_out) = left_out(std::slice::from_ref(trials)) {
-                        self.line(format!("left out at {} of {side}: {left_out}", pair.rung));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Prints it. Gives the gravest verdict of its rows.
-    fn say(self) -> Verdict {
-        stdout::say(&self.text);
-        self.rows.into_iter().max().unwrap_or(Verdict::Valid)
-    }
-}
-
-const HEADER: [&str; 9] = [
-    "rung", "server", "metric", "A", "B", "A/B", "interval", "p (Holm)", "verdict",
-];
-/// Columns of figures; the others are text.
-const FIGURES: std::ops::Range<usize> = 3..8;
-
-fn table(judged: &[Judged<'_>], design: Design) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(HEADER);
-    for (index, judged) in judged.iter().enumerate() {
-        if index > 0 {
-            table.add_row([""; HEADER.len()]);
-        }
-        let primary = Metric::primary(judged.pair.rung);
-        table.add_row(row(judged, primary, judged.primary.as_ref(), design));
-        for &metric in Metric::secondary(judged.pair.rung) {
-            let answer = judged
-                .secondary
-                .iter()
-                .find(|answer| answer.metric == metric);
-            table.add_row(row(judged, metric, answer, design));
-        }
-    }
-    for column in FIGURES {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table.trim_fmt()
-}
-
-fn row(
-    judged: &Judged<'_>,
-    metric: Metric,
-    answer: Option<&Answer>,
-    design: Design,
-) -> Vec<String> {
-    let Pair { rung, a, b, .. } = &judged.pair;
-    let main = metric == Metric::primary(*rung);
-    let server = match design {
-        Design::Paired => format!("{} / {}", a[0].label(), b[0].label()),
-        Design::Unpaired => a[0].label(),
-    };
-    let first = |text: String| if main { text } else { String::new() };
-    let mut row = vec![
-        first(rung.to_string()),
-        first(server),
-        metric.name().to_owned(),
-        typical(a, metric),
-        typical(b, metric),
-    ];
-    let Some(answer) = answer else {
-        row.extend([
-            "-".to_owned(),
-            "-".to_owned(),
-            "-".to_owned(),
-            too_little(judged, metric),
-        ]);
-        return row;
-    };
-    let Interval { low, high } = answer.comparison.interval;
-    let doubt = answer
-        .doubt_in_words()
-        .map_or_else(String::new, |doubt| format!(" ({doubt})"));
-    row.extend([
-        format!("{:.3}", answer.comparison.ratio),
-        format!("{low:.3} to {high:.3}"),
-        probability(answer.adjusted_p_value),
-        format!("{}{doubt}", in_words(metric, answer.verdict)),
-    ]);
-    row
-}
-
-fn probability(p_value: f64) -> String {
-    if p_value < 0.001 {
-        "<0.001".to_owned()
-    } else {
-        format!("{p_value:.3}")
-    }
-}
-
-fn typical(trials: &[&Trial], metric: Metric) -> String {
-    let values: Vec<f64> = figures(trials, metric)
-        .into_iter()
-        .map(|(_, figure)| figure)
-        .collect();
-    median(&values).map_or_else(|| "-".to_owned(), |value| metric.show(value))
-}
-
-fn too_little(judged: &Judged<'_>, metric: Metric) -> String {
-    let fewest = [&judged.pair.a, &judged.pair.b].map(|trials| figures(trials, metric).len());
-    match fewest.into_iter().min() {
-        Some(1) => "one block is no comparison".to_owned(),
-        Some(0) => "no valid block has the figure".to_owned(),
-        _ => "fewer than two blocks in common".to_owned(),
-    }
 }

@@ -1,44 +1,44 @@
 //! What a workload's latency is alone and beside another one that fills the pool: one table.
 
-use comfy_table::{CellAlignment, Table, presets};
 use stats::median;
 
 use crate::campaign::{BesideUse, Campaign, Ladder, Trial, Window};
 use crate::class::Class;
+use crate::layout::{Columns, Look, lay_out};
 use crate::rung::Rung;
 
-const HEADER: [&str; 9] = [
-    "rung",
-    "server",
-    "p50 alone ms",
-    "p50 beside ms",
-    "p99 alone ms",
-    "p99 beside ms",
-    "p99 ratio",
-    "beside it",
-    "req/s",
-];
+const COLUMNS: Columns<'_> = Columns {
+    all: &[
+        ("rung", true),
+        ("server", true),
+        ("p50 alone ms", false),
+        ("p50 beside ms", false),
+        ("p99 alone ms", false),
+        ("p99 beside ms", false),
+        ("p99 ratio", false),
+        ("beside it", true),
+        ("req/s", false),
+    ],
+    dispensable: &["req/s", "beside it", "p50 alone ms", "p50 beside ms"],
+};
 
 /// The table of a class, with its heading; nothing for a workload that has none beside it, or was not measured alone.
 pub fn lines(campaign: &Campaign, ladder: &Ladder, class: Class) -> Vec<String> {
+    shown(campaign, ladder, class, Look::PLAIN)
+}
+
+/// The same for a terminal.
+pub fn shown(campaign: &Campaign, ladder: &Ladder, class: Class, look: Look) -> Vec<String> {
     let Some(alone) = &ladder.alone else {
         return Vec::new();
     };
-    let rows: Vec<[String; 9]> = ladder
+    let rows: Vec<Vec<String>> = ladder
         .rungs
         .iter()
         .flat_map(|&rung| of_rung(campaign, (&ladder.workload, alone), rung, class))
         .collect();
     if rows.is_empty() {
         return Vec::new();
-    }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(HEADER);
-    table.add_rows(rows);
-    for column in [2, 3, 4, 5, 6, 8] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
     }
     let heading = format!(
         "\n{}: {alone} alone and beside what fills the pool; medians over the blocks",
@@ -48,7 +48,7 @@ pub fn lines(campaign: &Campaign, ladder: &Ladder, class: Class) -> Vec<String> 
     [heading]
         .into_iter()
         .chain(remark)
-        .chain([table.trim_fmt()])
+        .chain([lay_out(COLUMNS, &rows, look)])
         .collect()
 }
 
@@ -57,7 +57,7 @@ fn of_rung(
     (beside, alone): (&str, &str),
     rung: Rung,
     class: Class,
-) -> Vec<[String; 9]> {
+) -> Vec<Vec<String>> {
     let alone = class.subjects(campaign, alone, rung);
     let row = |trials: &Vec<&Trial>| {
         let first = trials[0];
@@ -77,7 +77,7 @@ fn of_rung(
             .map(|beside| beside.requests_per_second)
             .collect();
         let what = beside.first()?;
-        Some([
+        Some(vec![
             rung.to_string(),
             first.label(),
             format!("{:.3}", middle_ms(alone, p50)?),

@@ -23,8 +23,9 @@ use crate::checks::Verdict;
 use crate::cpus::{self, CpuPlan};
 use crate::environment::Environment;
 use crate::folders::{FolderArgs, Folders};
+use crate::notice;
 use crate::process::{Profile, Settings};
-use crate::progress::Progress;
+use crate::progress::{Ahead, Progress, Step, Work};
 use crate::provision::{DatabaseArgs, Provisioned};
 use crate::rig::{build, provision};
 use crate::run::{self, chosen_servers, refuse_count};
@@ -179,13 +180,23 @@ struct Live<'a> {
 impl Live<'_> {
     fn all(&mut self, servers: &[Server], stop: &AtomicBool) -> Result<()> {
         let sending = Duration::from_secs_f64(self.args.events as f64 / self.args.rate);
-        let mut progress = Progress::start(AROUND + sending);
-        progress.reckon(servers.len() * self.args.subscribers.len());
+        let step = |rung: usize| Step {
+            work: Work::Trial,
+            ladder: 0,
+            rung,
+        };
+        let mut progress = Progress::start();
+        let ahead = (0..self.args.subscribers.len()).map(|rung| Ahead {
+            step: step(rung),
+            count: servers.len(),
+            planned: AROUND + sending,
+        });
+        progress.reckon(ahead.collect());
         for server in servers {
-            for &subscribers in &self.args.subscribers {
+            for (rung, &subscribers) in self.args.subscribers.iter().enumerate() {
                 let name = label(&server.name, self.args.profile);
                 let what = format!("{name}, {subscribers} subscribers");
-                progress.trial_starts(&what);
+                progress.trial_starts(step(rung), &what);
                 let row = self.row(server, subscribers, stop)?;
                 progress.trial_ended(&format!("{what}: {}", row.summary()));
                 self.record.rows.push(row);
@@ -238,7 +249,7 @@ impl Live<'_> {
         let rows = &self.record.rows;
         if !rows.is_empty() {
             say(&text(rows));
-            eprintln!("results: {}", self.results.path().display());
+            notice::say(&format!("results: {}", self.results.path().display()));
         }
         ended?;
         Ok(match rows.iter().any(Row::is_failed) {

@@ -8,7 +8,7 @@ use clap::Parser;
 use harness::checks::Verdict;
 use harness::cli::{Cli, Command};
 use harness::signals::{self, Interrupted};
-use harness::{capacity, compare, database, doctor, list, live, load_command, run, verify};
+use harness::{capacity, compare, database, doctor, list, live, load_command, report, run, verify};
 
 const SOME_ROW_IS_NOT_VALID: u8 = 1;
 const BAD_USAGE: u8 = 2;
@@ -40,6 +40,7 @@ fn execute(cli: &Cli, stop: &AtomicBool) -> Result<Verdict> {
         Command::Capacity(args) => capacity::run(args, stop),
         Command::Live(args) => live::run(args, stop),
         Command::Compare(args) => compare::run(args),
+        Command::Report(args) => report::run(args).map(|()| Verdict::Valid),
         Command::Load(args) => load_command::run(args, stop),
         Command::Doctor(args) => doctor::run(args, stop),
         Command::Database(command) => {

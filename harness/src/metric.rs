@@ -78,6 +78,15 @@ impl Metric {
         }
     }
 
+    /// Of its figures.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Metric::Throughput => "requests/s",
+            Metric::P50 | Metric::P90 | Metric::P99 | Metric::P999 => "ms",
+            Metric::CpuPerRequest => "µs",
+        }
+    }
+
     /// A figure with its unit.
     pub fn show(self, figure: f64) -> String {
         match self {

@@ -66,8 +66,7 @@ impl Pgbench {
             return Ok(None);
         };
         let connections = rung.at_a_time(plan.pool);
-        // It has nothing to warm up but its connections, whose opening it leaves out of its figures.
-        let seconds = (plan.window_seconds / 3.0).round().max(1.0);
+        let seconds = seconds(plan);
         let text = self
             .output(&script, connections, seconds, plan, provisioned, stop)
             .with_context(|| format!("pgbench with {}", workload.name))?;
@@ -126,6 +125,17 @@ impl Pgbench {
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
+}
+
+/// How long a run lasts: it has nothing to warm up but its connections, whose opening it leaves out of its figures.
+fn seconds(plan: &Plan) -> f64 {
+    (plan.window_seconds / 3.0).round().max(1.0)
+}
+
+/// The load that [`Pgbench::run`] makes after a block, or none.
+pub fn load_of(workload: &Workload, rung: Rung, plan: &Plan) -> Option<Duration> {
+    let runs = !rung.is_open() && script(&workload.shape).is_some();
+    runs.then(|| Duration::from_secs_f64(seconds(plan)))
 }
 
 /// The workload's own SQL, its parameter drawn by pgbench.

@@ -1,93 +1,131 @@
 //! How far a campaign is, on stderr: a bar with the time left at a terminal, a line per trial elsewhere.
 
+mod forecast;
+
+use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use forecast::Forecast;
+pub use forecast::{Ahead, Step, Work};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
-/// Counts trials and foresees the end from the plan, corrected by what the trials so far really took.
+use crate::notice;
+
+/// Counts trials and foresees the end.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
-    terminal: bool,
-    trials: u32,
-    done: u32,
-    planned_trial: Duration,
+    /// Whether the bar is not seen, so that lines take its place.
+    lines: bool,
+    done: usize,
+    clock: Clock,
+}
+
+/// The forecast with the time that it is asked at; the bar asks by itself, so that it runs down between trials.
+#[derive(Debug, Clone)]
+struct Clock {
+    forecast: Arc<Mutex<Forecast>>,
     started: Instant,
 }
 
+impl Clock {
+    fn with<T>(&self, use_it: impl FnOnce(&mut Forecast, Duration) -> T) -> T {
+        let mut forecast = self.forecast.lock().unwrap_or_else(PoisonError::into_inner);
+        use_it(&mut forecast, self.started.elapsed())
+    }
+
+    fn left(&self) -> Duration {
+        self.with(|forecast, now| forecast.left(now))
+    }
+}
+
 impl Progress {
-    /// For trials of about `planned_trial` each; [`Progress::reckon`] says how many.
-    pub fn start(planned_trial: Duration) -> Progress {
+    /// Of a campaign that begins now; [`Progress::reckon`] says what is ahead.
+    pub fn start() -> Progress {
         let terminal = stderr().is_terminal();
-        let bar = if terminal {
+        let clock = Clock {
+            forecast: Arc::default(),
+            started: Instant::now(),
+        };
+        let bar = if terminal && !notice::is_quiet() {
             ProgressBar::new(0)
         } else {
             ProgressBar::hidden()
         };
         // The template is a constant; a mistake in it would fall back to the plain bar.
         let style =
-            ProgressStyle::with_template("{bar:24} {pos}/{len} trials, {prefix} left   {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            ProgressStyle::with_template("{bar:24} {pos}/{len} trials, {left} left   {wide_msg}");
+        let of_bar = clock.clone();
+        let left = move |_: &ProgressState, text: &mut dyn Write| {
+            let _ = text.write_str(&in_words(of_bar.left()));
+        };
+        bar.set_style(style.map_or_else(
+            |_| ProgressStyle::default_bar(),
+            |style| style.with_key("left", left),
+        ));
         bar.enable_steady_tick(Duration::from_millis(250));
         Progress {
             bar,
-            terminal,
-            trials: 0,
+            lines: !terminal,
             done: 0,
-            planned_trial,
-            started: Instant::now(),
+            clock,
         }
     }
 
     /// A campaign that goes on until it is precise learns on its way how many trials it takes.
-    pub fn reckon(&mut self, left: usize) {
-        self.trials = self
-            .done
-            .saturating_add(u32::try_from(left).unwrap_or(u32::MAX));
-        self.bar.set_length(self.trials.into());
+    pub fn reckon(&mut self, ahead: Vec<Ahead>) {
+        let trials = self.clock.with(|forecast, _| {
+            forecast.reckon(ahead);
+            forecast.trials()
+        });
+        self.bar.set_length((self.done + trials) as u64);
     }
 
-    pub fn trial_starts(&self, what: &str) {
-        self.bar.set_prefix(in_words(self.left()));
-        self.bar.set_message(what.to_owned());
+    pub fn trial_starts(&self, step: Step, what: &str) {
+        self.step_starts(step, what);
     }
 
     pub fn trial_ended(&mut self, summary: &str) {
+        self.step_ended();
         self.done += 1;
-        self.bar.set_prefix(in_words(self.left()));
         self.bar.inc(1);
-        if !self.terminal {
-            eprintln!(
-                "[{}/{}, {} left] {summary}",
-                self.done,
-                self.trials,
-                in_words(self.left())
-            );
+        if self.lines {
+            let all = self.done + self.clock.with(|forecast, _| forecast.trials());
+            let left = in_words(self.left());
+            notice::say(&format!("[{}/{all}, {left} left] {summary}", self.done));
         }
+    }
+
+    /// What is no trial, and takes its time.
+    pub fn step_starts(&self, step: Step, what: &str) {
+        self.clock.with(|forecast, _| forecast.starts(step));
+        self.bar.set_message(what.to_owned());
+    }
+
+    pub fn step_ended(&mut self) {
+        self.clock.with(Forecast::ended);
     }
 
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 
-    fn left(&self) -> Duration {
-        let trial = if self.done == 0 {
-            self.planned_trial
-        } else {
-            self.started.elapsed() / self.done
-        };
-        trial * self.trials.saturating_sub(self.done)
+    /// Until the end, as far as is known now.
+    pub fn left(&self) -> Duration {
+        self.clock.left()
     }
 }
 
-/// `1 m 05 s`, or `42 s`.
+/// `1 h 05 m`, `1 m 05 s`, or `42 s`.
 pub fn in_words(duration: Duration) -> String {
     let seconds = duration.as_secs_f64().round() as u64;
-    if seconds < 60 {
-        format!("{seconds} s")
-    } else {
-        format!("{} m {:02} s", seconds / 60, seconds % 60)
+    match seconds {
+        ..60 => format!("{seconds} s"),
+        60..3600 => format!("{} m {:02} s", seconds / 60, seconds % 60),
+        // Nobody waits for the second by then.
+        _ => format!("{} h {:02} m", seconds / 3600, seconds % 3600 / 60),
     }
 }
 
@@ -100,5 +138,6 @@ mod tests {
         assert_eq!(in_words(Duration::from_millis(41_600)), "42 s");
         assert_eq!(in_words(Duration::from_secs(65)), "1 m 05 s");
         assert_eq!(in_words(Duration::from_millis(59_700)), "1 m 00 s");
+        assert_eq!(in_words(Duration::from_secs(7_510)), "2 h 05 m");
     }
 }

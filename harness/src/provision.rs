@@ -13,6 +13,7 @@ use crate::database::seed::{self, Scale, Seeded};
 use crate::database::settle::Settler;
 use crate::database::{self, Choice, Database};
 use crate::monitor::Monitor;
+use crate::notice;
 
 /// Connections that stay free for the harness and for an administrator.
 const SPARE_CONNECTIONS: usize = 5;
@@ -79,7 +80,7 @@ impl Provisioned {
     pub fn open(args: &DatabaseArgs, pool: usize, stop: &AtomicBool) -> Result<Provisioned> {
         let run_folder = Arc::new(RunFolder::create()?);
         let database = database::open(&args.database, &run_folder, stop)?;
-        eprintln!("database: {}", database.source);
+        notice::say(&format!("database: {}", database.source));
         refuse_oversized(pool, &database)?;
         let seeded = match args.no_shop {
             true => None,
@@ -87,7 +88,7 @@ impl Provisioned {
         };
         match &seeded {
             Some(seeded) => announce(seeded),
-            None => eprintln!("no shop: the statements have to find tables of your own"),
+            None => notice::say("no shop: the statements have to find tables of your own"),
         }
         let monitor = Monitor::connect(&database)?;
         let settler = Settler::of(&database, args.scale, &monitor)?;
@@ -142,12 +143,12 @@ fn announce(seeded: &Seeded) {
     } else {
         "seeded"
     };
-    eprintln!(
+    notice::say(&format!(
         "shop {done}, scale {}, content {} ({:.1} s)",
         seeded.scale,
         seeded.fingerprint,
         seeded.took.as_secs_f64()
-    );
+    ));
 }
 
 fn refuse_oversized(pool: usize, database: &Database) -> Result<()> {

@@ -13,6 +13,7 @@ use crate::environment::Environment;
 use crate::expected::Answers;
 use crate::folders::Folders;
 use crate::generator::GeneratorRecord;
+use crate::notice;
 use crate::provision::{DatabaseArgs, Provisioned};
 use crate::server::Server;
 use crate::signals;
@@ -53,7 +54,7 @@ impl Rig {
     /// The CPUs of the plan may not be used, or no port is free.
     pub fn generator(&self, plan: &Plan, connections: usize) -> Result<GeneratorRecord> {
         let generator = GeneratorRecord::measure(&plan.cpus, connections)?;
-        eprintln!("generator: {}", generator.describe());
+        notice::say(&format!("generator: {}", generator.describe()));
         Ok(generator)
     }
 
@@ -115,7 +116,7 @@ pub fn provision(
     connections: usize,
     stop: &AtomicBool,
 ) -> Result<Provisioned> {
-    eprintln!("CPUs: {}", cpus.describe());
+    notice::say(&format!("CPUs: {}", cpus.describe()));
     let provisioned = Provisioned::open(database, connections, stop)?;
     let database = &provisioned.database;
     if let Some(postmaster) = database.postmaster_pid.filter(|_| database.is_private()) {
@@ -137,7 +138,7 @@ pub fn build(servers: &[Server], folders: &Folders, stop: &AtomicBool) -> Result
             continue;
         }
         signals::check(stop)?;
-        eprintln!("building {}", server.name);
+        notice::say(&format!("building {}", server.name));
         server.build(&folders.root)?;
         built.push(&server.build);
     }

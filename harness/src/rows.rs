@@ -51,6 +51,37 @@ pub fn header(open: bool) -> Header {
     if open { OPEN } else { CLOSED }
 }
 
+/// The columns that a narrow terminal does without, the least important first. Rung, server, what is compared and the
+/// verdict always stay.
+pub fn dispensable(open: bool) -> &'static [&'static str] {
+    if open {
+        &[
+            "RSS MiB",
+            "threads",
+            "switches/req",
+            "DB µs/req",
+            "service p99",
+            "p50 ms",
+            "p99.9 ms",
+            "CPU µs/req",
+            "completed",
+        ]
+    } else {
+        &[
+            "SQL/tx/trips",
+            "RSS MiB",
+            "threads",
+            "switches/req",
+            "DB µs/req",
+            "p50 ms",
+            "p99.9 ms",
+            "CPU µs/req",
+            "±",
+            "p99 ms",
+        ]
+    }
+}
+
 /// The row of one server at one rung. `trials` are never none.
 pub fn measured(campaign: &Campaign, trials: &[&Trial]) -> Vec<String> {
     let first = trials[0];

@@ -20,6 +20,7 @@ use crate::rung::{AskedRate, Rung};
 use crate::selection::by_name;
 use crate::server::Server;
 use crate::session::{Begin, Session};
+use crate::stdout::OutputArgs;
 
 /// More connections than this are a mistake rather than a measurement.
 const MOST_CONNECTIONS: usize = 10_000;
@@ -116,6 +117,9 @@ pub struct RunArgs {
 
     #[command(flatten)]
     pub folders: FolderArgs,
+
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// The spread of an open loop's instants.
@@ -132,6 +136,7 @@ pub enum Arrivals {
 /// # Errors
 /// Bad usage, an interruption (what was measured is saved), or a failure of the harness or the database.
 pub fn run(args: &RunArgs, stop: &AtomicBool) -> Result<Verdict> {
+    args.output.begin();
     let folders = Folders::find(&args.folders)?;
     let catalog = Catalog::read(&folders.definitions, &folders.queries)?;
     refuse_impossible(args)?;
@@ -154,7 +159,7 @@ pub fn run(args: &RunArgs, stop: &AtomicBool) -> Result<Verdict> {
         }
     };
     let ended = session.measure(ready_limit, stop);
-    session.close(ended)
+    session.close(ended, args.output)
 }
 
 /// The workloads named, each after the one that it is compared with.

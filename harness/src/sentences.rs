@@ -4,7 +4,7 @@
 mod cost;
 #[cfg(test)]
 mod tests;
-mod words;
+pub(crate) mod words;
 
 use cost::Cost;
 use stats::Verdict;

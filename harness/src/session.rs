@@ -12,20 +12,24 @@ use crate::campaign::{Campaign, Plan, Reference, ResultsFolder, SCHEMA, ServerRe
 use crate::checks::Verdict;
 use crate::comparable::changes;
 use crate::cpus::CpuPlan;
+use crate::digest::Digest;
 use crate::environment;
 use crate::expected::Answers;
 use crate::folders::Folders;
 use crate::inspection;
-use crate::pgbench::Pgbench;
+use crate::notice;
+use crate::pgbench::{self, Pgbench};
 use crate::process::Profile;
-use crate::progress::Progress;
+use crate::progress::{Progress, Step, Work};
 use crate::provision::{DatabaseArgs, NO_SHOP};
 use crate::publishable;
+use crate::report;
 use crate::rig::Rig;
 use crate::run::{AGAIN, chosen_servers, definition};
 use crate::rung::Rung;
 use crate::selection::by_name;
 use crate::server::Server;
+use crate::stdout::{self, OutputArgs};
 use crate::subject::Subject;
 use crate::table;
 use crate::trial::Place;
@@ -270,10 +274,10 @@ impl Session {
         }
         let lowest = of_each.iter().map(|(_, rate)| *rate).reduce(f64::min);
         let requests_per_second = lowest.unwrap_or_default();
-        eprintln!(
+        notice::say(&format!(
             "{}: rates are shares of {requests_per_second:.0}/s, the slowest server's at {connections} connections",
             workload.name
-        );
+        ));
         Ok(Reference {
             workload: workload.name.clone(),
             connections,
@@ -291,11 +295,11 @@ impl Session {
         let counts: Vec<usize> = served.iter().map(Vec::len).collect();
         let pgbench = Pgbench::find();
         if pgbench.is_none() {
-            eprintln!(
-                "no pgbench on this machine: no row for what PostgreSQL gives without a server"
+            notice::say(
+                "no pgbench on this machine: no row for what PostgreSQL gives without a server",
             );
         }
-        let mut progress = Progress::start(self.campaign.plan.expected_trial());
+        let mut progress = Progress::start();
         loop {
             let course = Course {
                 plan: &self.campaign.plan,
@@ -303,14 +307,18 @@ impl Session {
                 served: &counts,
                 trials: &self.campaign.trials,
             };
-            progress.reckon(course.left());
+            progress.reckon(course.ahead(|ladder, rung| {
+                let (plan, workload) = (&self.campaign.plan, &self.workloads[ladder]);
+                let _ = pgbench.as_ref()?;
+                pgbench::load_of(workload, plan.ladders[ladder].rungs[rung], plan)
+            }));
             let Some(block) = course.next() else { break };
             for (position, &index) in block.order.iter().enumerate() {
                 let subject = served[block.ladder][index];
                 self.trial(&block, position, subject, answers, &mut progress, stop)?;
             }
             if let Some(pgbench) = &pgbench {
-                self.ceiling(pgbench, &block, stop)?;
+                self.ceiling(pgbench, &block, &mut progress, stop)?;
             }
         }
         progress.finish();
@@ -335,7 +343,7 @@ impl Session {
             position,
         };
         let what = describe(workload, subject, place);
-        progress.trial_starts(&what);
+        progress.trial_starts(step(Work::Trial, block), &what);
         let log = self
             .results
             .interval_log(&log_name(workload, subject, place))?;
@@ -345,33 +353,42 @@ impl Session {
             .window
             .as_ref()
             .map_or(0.0, |window| window.requests_per_second);
-        progress.trial_ended(&format!(
-            "{what}: {rate:.0} req/s, {}",
-            trial.verdict.name()
-        ));
+        let summary = format!("{what}: {rate:.0} req/s, {}", trial.verdict.name());
         self.campaign.trials.push(trial);
-        self.results.save(&self.campaign)
+        self.results.save(&self.campaign)?;
+        progress.trial_ended(&summary);
+        Ok(())
     }
 
     /// Once a block: a block that is run again is measured beside the ceiling it had.
-    fn ceiling(&mut self, pgbench: &Pgbench, block: &Block, stop: &AtomicBool) -> Result<()> {
-        if block.attempt > 0 {
-            return Ok(());
-        }
-        self.rig.provisioned.settle(stop)?;
+    fn ceiling(
+        &mut self,
+        pgbench: &Pgbench,
+        block: &Block,
+        progress: &mut Progress,
+        stop: &AtomicBool,
+    ) -> Result<()> {
         let plan = &self.campaign.plan;
         let place = (plan.ladders[block.ladder].rungs[block.rung], block.block);
         let workload = &self.workloads[block.ladder];
+        if block.attempt > 0 || pgbench::load_of(workload, place.0, plan).is_none() {
+            return Ok(());
+        }
+        let what = format!("{} pgbench, {}", workload.name, place.0);
+        progress.step_starts(step(Work::Ceiling, block), &what);
+        self.rig.provisioned.settle(stop)?;
         let run = pgbench.run(workload, place, plan, &self.rig.provisioned, stop)?;
         self.campaign.pgbench.extend(run);
-        self.results.save(&self.campaign)
+        self.results.save(&self.campaign)?;
+        progress.step_ended();
+        Ok(())
     }
 
-    /// Saves the end and prints the tables. Gives the gravest verdict of the rows.
+    /// Saves the end, writes the reports, and prints the tables, or the digest. Gives the gravest verdict of the rows.
     ///
     /// # Errors
-    /// What ended the measuring, or the record cannot be written.
-    pub fn close(mut self, ended: Result<()>) -> Result<Verdict> {
+    /// What ended the measuring, or the record or a report cannot be written.
+    pub fn close(mut self, ended: Result<()>, output: OutputArgs) -> Result<Verdict> {
         if self.campaign.trials.is_empty() {
             return ended.map(|()| Verdict::Valid);
         }
@@ -381,15 +398,37 @@ impl Session {
             State::Interrupted
         };
         self.results.save(&self.campaign)?;
-        table::print(&self.campaign);
-        eprintln!("results: {}", self.results.campaign_file().display());
+        if output.json {
+            stdout::say_json(&Digest::of(&self.campaign, self.results.path()))?;
+        } else {
+            table::print(&self.campaign);
+        }
+        let reported = report::write(self.results.path(), &self.campaign);
+        notice::say(&format!(
+            "results: {}",
+            self.results.campaign_file().display()
+        ));
+        if reported.is_ok() {
+            let page = self.results.path().join("report.html");
+            notice::say(&format!("to look at: {}", page.display()));
+        }
         if ended.is_err() {
-            eprintln!(
+            notice::say(&format!(
                 "go on with it: lanebench run --resume {}",
                 self.results.path().display()
-            );
+            ));
         }
-        ended.map(|()| table::gravest(&self.campaign))
+        ended?;
+        reported?;
+        Ok(table::gravest(&self.campaign))
+    }
+}
+
+fn step(work: Work, block: &Block) -> Step {
+    Step {
+        work,
+        ladder: block.ladder,
+        rung: block.rung,
     }
 }
 

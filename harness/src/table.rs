@@ -1,12 +1,12 @@
 //! The tables at the end of a run, with the sentences that close them and what there is to know about them.
 
-use comfy_table::{CellAlignment, Table, presets};
 use stats::median;
 
 use crate::blocks::{counting, log_ratios};
 use crate::campaign::{Campaign, Ladder, Trial, Window};
 use crate::checks::{self, Check, Verdict};
 use crate::class::Class;
+use crate::layout::{Columns, Look, lay_out};
 use crate::metric::Metric;
 use crate::process::Profile;
 use crate::rows::{self, cell};
@@ -16,11 +16,16 @@ use crate::{interference, sentences, stdout, theory, time_spent, verdicts};
 
 /// Prints a campaign's tables and what there is to know about them on stdout.
 pub fn print(campaign: &Campaign) {
-    stdout::say(&text(campaign));
+    stdout::say(&shown(campaign, Look::of_stdout()));
+}
+
+/// As in a file.
+pub fn text(campaign: &Campaign) -> String {
+    shown(campaign, Look::PLAIN)
 }
 
 /// The tables, one for each class of servers and each closed by its sentences, and the notes on each workload.
-pub fn text(campaign: &Campaign) -> String {
+pub fn shown(campaign: &Campaign, look: Look) -> String {
     let mut lines: Vec<String> = campaign
         .unpublishable
         .iter()
@@ -32,18 +37,20 @@ pub fn text(campaign: &Campaign) -> String {
             ladder.rungs.iter().partition(|rung| rung.is_open());
         for (kind, rungs) in [("closed", closed), ("open", open)] {
             for class in Class::in_campaign(campaign) {
-                let Some(rows) = of_rungs(campaign, workload, &rungs, class) else {
+                let Some(rows) = of_rungs(campaign, workload, &rungs, class, look) else {
                     continue;
                 };
                 lines.push(heading(campaign, workload, kind));
                 lines.extend(class.remark().map(str::to_owned));
                 lines.push(rows);
                 lines.extend(sentences::of_table(campaign, workload, &rungs, class));
-                lines.extend(time_spent::of_rungs(campaign, workload, &rungs, class));
+                lines.extend(time_spent::of_rungs(
+                    campaign, workload, &rungs, class, look,
+                ));
             }
         }
         for class in Class::in_campaign(campaign) {
-            lines.extend(interference::lines(campaign, ladder, class));
+            lines.extend(interference::shown(campaign, ladder, class, look));
         }
         lines.extend(notes(campaign, ladder));
     }
@@ -65,30 +72,34 @@ pub fn gravest(campaign: &Campaign) -> Verdict {
 }
 
 /// The rows of one workload's rungs of one kind, as text; nothing where the class has none.
-fn of_rungs(campaign: &Campaign, workload: &str, rungs: &[Rung], class: Class) -> Option<String> {
-    let header = rows::header(rungs.iter().any(|rung| rung.is_open()));
-    let (mut table, mut any) = (Table::new(), false);
-    let names = header.iter().map(|(name, _)| *name);
-    table.load_style(presets::NOTHING).set_header(names);
+fn of_rungs(
+    campaign: &Campaign,
+    workload: &str,
+    rungs: &[Rung],
+    class: Class,
+    look: Look,
+) -> Option<String> {
+    let open = rungs.iter().any(|rung| rung.is_open());
+    let columns = Columns {
+        all: rows::header(open),
+        dispensable: rows::dispensable(open),
+    };
+    let (mut all, mut any) = (Vec::new(), false);
     for (index, &rung) in rungs.iter().enumerate() {
         if index > 0 {
-            table.add_row(vec![""; header.len()]);
+            all.push(vec![String::new(); columns.all.len()]);
         }
         let subjects = class.subjects(campaign, workload, rung);
         any |= !subjects.is_empty();
-        for trials in subjects {
-            table.add_row(rows::measured(campaign, &trials));
-        }
-        for bound in theory::bounds(campaign, workload, rung, class) {
-            table.add_row(rows::theoretical(rung, &bound));
-        }
+        all.extend(
+            subjects
+                .iter()
+                .map(|trials| rows::measured(campaign, trials)),
+        );
+        let bounds = theory::bounds(campaign, workload, rung, class);
+        all.extend(bounds.iter().map(|bound| rows::theoretical(rung, bound)));
     }
-    for (column, (_, is_text)) in table.column_iter_mut().zip(header) {
-        if !is_text {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    any.then(|| table.trim_fmt())
+    any.then(|| lay_out(columns, &all, look))
 }
 
 /// What a reader of the tables has to know: why rows are not valid, which blocks stand apart, what a difference has to
@@ -199,7 +210,7 @@ fn library_notes(campaign: &Campaign) -> Vec<String> {
 
 /// Why rows are not valid: a line for each server, rung and check, with the figure of the first trial. Blocks that were
 /// run again have theirs too.
-fn tripped(campaign: &Campaign, workload: &str) -> Vec<String> {
+pub(crate) fn tripped(campaign: &Campaign, workload: &str) -> Vec<String> {
     let mut reasons: Vec<(&Trial, &Check, usize)> = Vec::new();
     for trial in campaign
         .trials

@@ -2,16 +2,36 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::{CellAlignment, Table, presets};
 use stats::median;
 
 use crate::campaign::{Campaign, Trial, Window};
 use crate::class::Class;
+use crate::layout::{Columns, Look, lay_out};
 use crate::rows::cell;
 use crate::rung::Rung;
 
 /// What a session was doing less often than this is left out of the table.
 const LEAST_SHARE: f64 = 0.005;
+
+const COLUMNS: [(&str, bool); 10] = [
+    ("conns", false),
+    ("server", true),
+    ("admission", false),
+    ("connection", false),
+    ("database", false),
+    ("handover", false),
+    ("encoding", false),
+    ("HTTP and wire", false),
+    ("service, ms", false),
+    ("sessions in PostgreSQL", true),
+];
+/// The least important first.
+const DISPENSABLE: [&str; 4] = [
+    "sessions in PostgreSQL",
+    "encoding",
+    "admission",
+    "HTTP and wire",
+];
 
 /// A row for each server of a class and rung: the means of the stages, medians over the blocks. `None` where no server tells.
 pub fn of_rungs(
@@ -19,37 +39,25 @@ pub fn of_rungs(
     workload: &str,
     rungs: &[Rung],
     class: Class,
+    look: Look,
 ) -> Option<String> {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header([
-        if rungs.iter().any(|rung| rung.is_open()) {
-            "offered/s"
-        } else {
-            "conns"
-        },
-        "server",
-        "admission",
-        "connection",
-        "database",
-        "handover",
-        "encoding",
-        "HTTP and wire",
-        "service, ms",
-        "sessions in PostgreSQL",
-    ]);
+    let mut rows = Vec::new();
     for &rung in rungs {
         for trials in class.subjects(campaign, workload, rung) {
-            table.add_row(row(&trials)?);
+            rows.push(row(&trials)?);
         }
     }
-    for (index, column) in table.column_iter_mut().enumerate() {
-        if !matches!(index, 1 | 9) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+    let mut all = COLUMNS;
+    if rungs.iter().any(|rung| rung.is_open()) {
+        all[0].0 = "offered/s";
     }
+    let columns = Columns {
+        all: &all,
+        dispensable: &DISPENSABLE,
+    };
     Some(format!(
         "where the time of a request goes, ms on average:\n{}",
-        table.trim_fmt()
+        lay_out(columns, &rows, look)
     ))
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use clap::Args;
 use comfy_table::{Table, presets};
+use serde::Serialize;
 use workloads::{Catalog, Shape, Workload};
 
 use crate::checks::Verdict;
@@ -12,6 +13,7 @@ use crate::expected::Answers;
 use crate::folders::{FolderArgs, Folders};
 use crate::inspection::{self, Inspection, StartupCost};
 use crate::live;
+use crate::notice;
 use crate::process::{Profile, Settings};
 use crate::provision::{DatabaseArgs, Provisioned};
 use crate::rig::build;
@@ -19,6 +21,7 @@ use crate::run::{ALL, chosen_servers};
 use crate::selection::by_name;
 use crate::server::Server;
 use crate::signals::Interrupted;
+use crate::stdout::{OutputArgs, say_json};
 use crate::table::{each, label};
 
 /// Flags of `lanebench verify`.
@@ -50,6 +53,9 @@ pub struct VerifyArgs {
 
     #[command(flatten)]
     pub folders: FolderArgs,
+
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// What a workload's requests have to be answered with.
@@ -69,6 +75,8 @@ impl Awaited<'_> {
 }
 
 /// What one cell of the table says.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
 enum Verified {
     Counted(Inspection),
     /// So many events came to subscribers.
@@ -82,6 +90,7 @@ enum Verified {
 /// # Errors
 /// Bad usage, an interruption, or a failure of the database. A server's failure is a row.
 pub fn run(args: &VerifyArgs, stop: &AtomicBool) -> Result<Verdict> {
+    args.output.begin();
     let folders = &Folders::find(&args.folders)?;
     let catalog = Catalog::read(&folders.definitions, &folders.queries)?;
     let workloads = chosen(&args.names, catalog)?;
@@ -112,7 +121,11 @@ pub fn run(args: &VerifyArgs, stop: &AtomicBool) -> Result<Verdict> {
             rows.extend(subject.verify(&workloads, &answers)?);
         }
     }
-    print(&rows);
+    if args.output.json {
+        say_json(&rows)?;
+    } else {
+        print(&rows);
+    }
     let failed = rows
         .iter()
         .any(|row| matches!(row.verified, Verified::Failed(_)));
@@ -138,9 +151,12 @@ fn chosen(names: &[String], catalog: Catalog) -> Result<Vec<Workload>> {
         .collect()
 }
 
+#[derive(Serialize)]
 struct Row {
     workload: String,
     server: String,
+    /// What was seen of it.
+    #[serde(rename = "result")]
     verified: Verified,
 }
 
@@ -156,10 +172,10 @@ struct Subject<'a> {
 
 impl Subject<'_> {
     fn verify(mut self, workloads: &[Workload], awaited: &[Awaited<'_>]) -> Result<Vec<Row>> {
-        eprintln!(
+        notice::say(&format!(
             "verifying {}",
             label(&self.server.name, self.settings.profile)
-        );
+        ));
         let startup =
             inspection::startup_cost(self.server, &self.settings, self.provisioned, self.stop);
         let startup = startup.map(|(startup, _)| startup);

@@ -291,3 +291,180 @@ fn each_mistake_gets_one_clear_line() {
         "unknown server `x`; the campaign has deadpool, sqlx",
     );
 }
+
+#[test]
+fn every_table_has_its_verdict_in_a_sentence() {
+    let folder = TempDir::new().unwrap();
+    let results = |name: &str, speed| results(folder.path(), name, &record(speed));
+    let (before, after) = (results("before", 1.0), results("after", 1.2));
+    let said = compare(&[&before, &after]);
+    let sentence = line(&said, "A's sqlx is slower at 8 connections: 0.83 (").unwrap();
+    assert!(
+        sentence.ends_with("in requests per second; equivalent: deadpool at 8 connections."),
+        "{sentence}"
+    );
+    assert!(line(&said, "A's sqlx is slower at 1440/s: 1.20 (").is_some());
+    let said = compare(&[&after, "--servers", "sqlx,deadpool"]);
+    assert!(
+        line(
+            &said,
+            "sqlx is faster than deadpool at 8 connections: 1.20 ("
+        )
+        .is_some()
+    );
+    let noisy = |name: &str, shift: usize| {
+        let record = made_up::campaign(&["deadpool"], &[closed(8)], 3, &|_, _, block| {
+            1e4 * scatter(block + shift, 0.2)
+        });
+        self::results(folder.path(), name, &record)
+    };
+    let said = compare(&[&noisy("noise", 0), &noisy("noise again", 1)]);
+    assert!(
+        line(&said, "Nothing can be told apart.").is_some(),
+        "{}",
+        said.stdout
+    );
+}
+
+/// The exit status and stderr of a comparison with a limit.
+#[track_caller]
+fn gated(arguments: &[&str], status: i32, expected: &str) {
+    let said = compare(arguments);
+    assert_eq!(said.status, Some(status), "{}", said.stderr);
+    assert!(said.stderr.contains(expected), "{}", said.stderr);
+    assert_eq!(said.stderr.lines().count(), 1, "{}", said.stderr);
+}
+
+#[test]
+fn a_limit_fails_only_where_the_second_is_shown_to_be_slower_by_more() {
+    let folder = TempDir::new().unwrap();
+    let results = |name: &str, speed| results(folder.path(), name, &record(speed));
+    let (usual, faster) = (results("usual", 1.0), results("faster", 1.2));
+    // The second is the slower one: fewer requests, and a higher percentile.
+    let limit = |limit| ["--fail-if-slower", limit];
+    let slower = [faster.as_str(), usual.as_str()];
+    gated(
+        &[&slower[..], &limit("5%")].concat(),
+        1,
+        "lanebench: B is slower than A by more than 5 %: sqlx at 8 connections (point-read): 17 % fewer requests per second (interval ",
+    );
+    gated(
+        &[&slower[..], &limit("5%")].concat(),
+        1,
+        "; sqlx at 1440/s (point-read): p99 20 % higher (interval ",
+    );
+    // Shown to be slower by so much in one row, and only to be slower in the other.
+    let said = compare(&[&slower[..], &limit("17%")].concat());
+    assert_eq!(said.status, Some(1));
+    let lines: Vec<&str> = said.stderr.lines().collect();
+    let [shown, open] = lines[..] else {
+        panic!("{}", said.stderr)
+    };
+    assert!(shown.contains("more than 17 %: sqlx at 1440/s"), "{shown}");
+    assert!(
+        open.contains("sqlx at 8 connections (point-read): requests per second, interval -17 to"),
+        "{open}"
+    );
+    gated(
+        &[&slower[..], &limit("25%")].concat(),
+        0,
+        "lanebench: B is not slower than A by more than 25 % in any of 4 rows",
+    );
+    // The other way round it is faster.
+    gated(
+        &[&usual, &faster, "--fail-if-slower", "5%"],
+        0,
+        "B is not slower",
+    );
+    // Of two servers of one campaign the second is judged.
+    let servers = ["--servers", "sqlx,deadpool", "--fail-if-slower", "10%"];
+    gated(
+        &[&[faster.as_str()][..], &servers].concat(),
+        1,
+        "sqlx / deadpool at 8 connections (point-read): 17 % fewer",
+    );
+}
+
+#[test]
+fn noise_beyond_the_limit_passes_and_is_said_not_to_be_excluded() {
+    let folder = TempDir::new().unwrap();
+    let noisy = |name: &str, blocks, shift: usize| {
+        let record = made_up::campaign(&["deadpool"], &[closed(8)], blocks, &|_, _, block| {
+            1e4 * scatter(block + shift, 0.2)
+        });
+        results(folder.path(), name, &record)
+    };
+    gated(
+        &[
+            &noisy("a", 3, 0),
+            &noisy("b", 3, 1),
+            "--fail-if-slower",
+            "5%",
+        ],
+        0,
+        "lanebench: not shown, and not excluded, that B is slower than A by more than 5 %: deadpool at 8 connections (point-read): requests per second, interval -",
+    );
+    gated(
+        &[
+            &noisy("c", 1, 0),
+            &noisy("d", 1, 1),
+            "--fail-if-slower",
+            "5%",
+        ],
+        0,
+        "deadpool at 8 connections (point-read): one block is no comparison; more blocks would tell",
+    );
+}
+
+#[test]
+fn a_server_that_is_gone_is_said_to_be() {
+    let folder = TempDir::new().unwrap();
+    let one = made_up::campaign(&["deadpool"], &[closed(8)], 6, &|_, _, block| {
+        10_000.0 * scatter(block, 0.01)
+    });
+    let (a, b) = (
+        results(folder.path(), "two", &record(1.0)),
+        results(folder.path(), "one", &one),
+    );
+    gated(
+        &[&a, &b, "--fail-if-slower", "5%"],
+        0,
+        "in A and not in B: sqlx at 8 connections (point-read), deadpool at 1440/s (point-read)",
+    );
+}
+
+#[test]
+fn a_comparison_is_given_as_one_json_document() {
+    let folder = TempDir::new().unwrap();
+    let results = |name: &str, speed| results(folder.path(), name, &record(speed));
+    let (before, after) = (results("before", 1.0), results("after", 1.2));
+    let said = compare(&[&after, &before, "--json", "--fail-if-slower", "5%"]);
+    assert_eq!(said.status, Some(1));
+    let document: Value = serde_json::from_str(&said.stdout).unwrap();
+    let row = &document["tables"][0]["rows"][6];
+    assert_eq!(
+        (&row["server"], &row["metric"], &row["verdict"]),
+        (&json!("sqlx"), &json!("throughput"), &json!("faster"))
+    );
+    let (low, high) = (&row["interval"]["low"], &row["interval"]["high"]);
+    assert!(
+        low.as_f64() > Some(1.15) && high.as_f64() < Some(1.25),
+        "{row}"
+    );
+    assert_eq!(document["fail_if_slower"]["slower"][0]["server"], "sqlx");
+    assert_eq!(document["fail_if_slower"]["within"], 2);
+}
+
+#[test]
+fn a_limit_that_is_no_percentage_is_refused() {
+    for limit in ["0.05", "5", "-5%", "150%"] {
+        let said = compare(&["a", "b", &format!("--fail-if-slower={limit}")]);
+        assert_eq!(said.status, Some(2), "{limit}");
+        assert!(
+            said.stderr
+                .contains("give a percentage below 100, such as 5% or 2.5%"),
+            "{}",
+            said.stderr
+        );
+    }
+}

@@ -1,8 +1,11 @@
 //! Running the search's trials on real servers.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use serde::Serialize;
 use stats::{Capacity, CapacitySearch, Firmness, RateOutcome, SearchedRates, firmness};
 use workloads::Workload;
 
@@ -10,13 +13,14 @@ use super::record::{CapacityRecord, RateRecord, SearchRecord};
 use crate::campaign::{Plan, ResultsFolder, Trial, Window};
 use crate::checks::{Verdict, tripped};
 use crate::expected::Answers;
+use crate::notice;
 use crate::process::READY_LIMIT;
-use crate::progress::Progress;
+use crate::progress::{Ahead, Progress, Step, Work};
 use crate::rig::Rig;
 use crate::rung::Rung;
 use crate::session::serving;
 use crate::slo::Slo;
-use crate::stdout;
+use crate::stdout::{self, OutputArgs};
 use crate::subject::Subject;
 use crate::trial::Place;
 
@@ -28,6 +32,17 @@ const RERUNS: usize = 2;
 const LONGEST_WINDOW: f64 = 70.0;
 /// Trials of a search as a rule, for the time left: doubling and bisecting, before the confirmations.
 const USUAL_PROBES: usize = 10;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Found<'a> {
+    /// The results folder.
+    results: &'a Path,
+    slo: Slo,
+    searches: &'a [SearchRecord],
+    /// One a server.
+    sentences: &'a [String],
+}
 
 /// A search under way.
 pub(super) struct Search {
@@ -48,7 +63,7 @@ impl Search {
         if subjects.is_empty() {
             bail!("no server serves {}", self.workload.name);
         }
-        let mut progress = Progress::start(plan.expected_trial());
+        let mut progress = Progress::start();
         for (index, subject) in subjects.iter().enumerate() {
             let mut lane = Lane {
                 rig,
@@ -138,10 +153,19 @@ impl Search {
             attempt: 0,
             position: 0,
         };
-        lane.progress
-            .reckon(lane.expected(self.record.confirmations));
+        // A longer window is a low rate's; the rates to come are not known.
+        let step = Step {
+            work: Work::Trial,
+            ladder: 0,
+            rung: usize::from(rung.is_open()),
+        };
+        lane.progress.reckon(vec![Ahead {
+            step,
+            count: lane.expected(self.record.confirmations),
+            planned: Duration::from_secs_f64(plan.warmup_seconds + seconds),
+        }]);
         let what = format!("{} {}, {rung}", self.workload.name, lane.subject.label());
-        lane.progress.trial_starts(&what);
+        lane.progress.trial_starts(step, &what);
         let of = (&self.workload, lane.answers);
         let trial = lane
             .rig
@@ -194,12 +218,28 @@ impl Search {
     }
 
     /// Says what was found. INVALID if a search had to use trials that are.
-    pub(super) fn close(self, ended: Result<()>) -> Result<Verdict> {
-        for search in &self.record.searches {
-            stdout::say(&format!("{}\n", self.record.sentence(search)));
+    pub(super) fn close(self, ended: Result<()>, output: OutputArgs) -> Result<Verdict> {
+        let searches = self.record.searches.iter();
+        let sentences: Vec<String> = searches
+            .map(|search| self.record.sentence(search))
+            .collect();
+        if output.json {
+            stdout::say_json(&Found {
+                results: self.results.path(),
+                slo: self.record.slo,
+                searches: &self.record.searches,
+                sentences: &sentences,
+            })?;
+        } else {
+            for sentence in &sentences {
+                stdout::say(&format!("{sentence}\n"));
+            }
         }
         if !self.record.trials.is_empty() {
-            eprintln!("results: {}", self.results.path().join(FILE).display());
+            notice::say(&format!(
+                "results: {}",
+                self.results.path().join(FILE).display()
+            ));
         }
         ended?;
         let doubtful = self

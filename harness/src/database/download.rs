@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 use tar::Archive;
 
 use super::binaries::{self, Installation};
+use crate::notice;
 use crate::signals::check;
 
 /// The release to fetch, always the same one, so that results stay comparable: PostgreSQL 17.11, first packaging.
@@ -53,7 +54,7 @@ pub(crate) fn installation(stop: &AtomicBool) -> Result<Installation> {
         .filter(|place| !place.is_empty());
     let place = place.as_deref().unwrap_or(PLACE).trim_end_matches('/');
     let url = format!("{place}/{VERSION}/{name}.tar.gz");
-    eprintln!("fetching {url} once, into {}", cache.display());
+    notice::say(&format!("fetching {url} once, into {}", cache.display()));
     let archive = fetch(&url, stop)?;
     verify(&archive, &fetch(&format!("{url}.sha256"), stop)?, &url)?;
     unpack(&archive, &name, &home, stop).with_context(|| url.clone())?;

@@ -44,9 +44,9 @@ pub(crate) struct Page {
 
 /// What may be said of a workload, a sentence for each rung.
 #[derive(Debug)]
-struct Answer {
-    heading: String,
-    sentences: Vec<String>,
+pub(crate) struct Answer {
+    pub(crate) heading: String,
+    pub(crate) sentences: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl Page {
     }
 }
 
-fn question(campaign: &Campaign, workloads: &[&str]) -> String {
+pub(crate) fn question(campaign: &Campaign, workloads: &[&str]) -> String {
     let plan = &campaign.plan;
     format!(
         "{} with a pool of {} connections: which lane answers {} better on this machine, and at what cost?",
@@ -114,7 +114,7 @@ fn question(campaign: &Campaign, workloads: &[&str]) -> String {
     )
 }
 
-fn state(state: State) -> Option<&'static str> {
+pub(crate) fn state(state: State) -> Option<&'static str> {
     match state {
         State::Complete => None,
         State::Running => {
@@ -126,7 +126,7 @@ fn state(state: State) -> Option<&'static str> {
     }
 }
 
-fn verdicts(campaign: &Campaign) -> String {
+pub(crate) fn verdicts(campaign: &Campaign) -> String {
     let of = |verdict: Verdict| {
         let trials = counting(&campaign.trials).filter(|trial| trial.verdict == verdict);
         (trials.count(), verdict.name())
@@ -144,7 +144,7 @@ fn verdicts(campaign: &Campaign) -> String {
     format!("Trials: {}.", parts.join(", "))
 }
 
-fn answers(scene: &Scene<'_>) -> Vec<Answer> {
+pub(crate) fn answers(scene: &Scene<'_>) -> Vec<Answer> {
     let kinds = [("closed loop", &scene.closed), ("open loop", &scene.open)];
     let of_kind = |(kind, steps): (&str, &Vec<Step<'_>>)| {
         let rungs: Vec<Rung> = steps.iter().map(|step| step.rung).collect();

@@ -3,7 +3,7 @@
 use stats::Interval;
 
 /// How far a ratio is from 1, without a sign.
-pub(super) fn percent(ratio: f64) -> String {
+pub(crate) fn percent(ratio: f64) -> String {
     format!("{} %", digits(100.0 * (ratio - 1.0).abs()))
 }
 
@@ -16,13 +16,13 @@ fn digits(percent: f64) -> String {
 }
 
 /// Of an interval that lies on one side of 1: the ends' distances from it, the smaller first.
-pub(super) fn unsigned(interval: Interval) -> String {
+pub(crate) fn unsigned(interval: Interval) -> String {
     let mut ends = [interval.low, interval.high].map(|end| 100.0 * (end - 1.0).abs());
     ends.sort_by(f64::total_cmp);
     format!("{} to {} %", digits(ends[0]), digits(ends[1]))
 }
 
-pub(super) fn signed(interval: Interval) -> String {
+pub(crate) fn signed(interval: Interval) -> String {
     let end = |end: f64| {
         let percent = 100.0 * (end - 1.0);
         format!(
@@ -34,7 +34,7 @@ pub(super) fn signed(interval: Interval) -> String {
     format!("{} to {} %", end(interval.low), end(interval.high))
 }
 
-pub(super) fn listed<S: AsRef<str>>(items: &[S]) -> String {
+pub(crate) fn listed<S: AsRef<str>>(items: &[S]) -> String {
     let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
     match items.as_slice() {
         [] => String::new(),

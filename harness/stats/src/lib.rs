@@ -35,7 +35,7 @@ pub use outliers::{Outlier, outliers};
 pub use percentile::nearest_rank;
 pub use queue::{ExpectedResponse, FixedService};
 pub use steady::{Course, Segment, SteadyState, steady_state};
-pub use stopping::{LOOKS, NextStep, Watched, WatchedRatio, next_step};
+pub use stopping::{LOOKS, NextStep, Watched, WatchedRatio, likely_blocks, next_step};
 pub use summary::{Spread, median};
 pub use usl::{Parameter, Rung, UslFit, UslRefusal};
 pub use welch::Difference;

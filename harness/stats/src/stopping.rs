@@ -41,8 +41,34 @@ impl WatchedRatio<'_> {
     /// By what share of itself the ratio is uncertain: `exp(t s / sqrt(n)) - 1`, 95 %. Infinite where it has no
     /// interval.
     pub fn half_width(&self) -> f64 {
-        Mean::of(self.log_ratios).map_or(f64::INFINITY, |mean| mean.half_width_95().exp_m1())
+        self.half_width_at(self.log_ratios.len())
     }
+
+    /// The same after so many blocks, if they scatter as those so far.
+    fn half_width_at(&self, blocks: usize) -> f64 {
+        let Some(mean) = Mean::of(self.log_ratios) else {
+            return f64::INFINITY;
+        };
+        let later = Mean {
+            count: blocks,
+            standard_error: mean.standard_error * (mean.count as f64 / blocks as f64).sqrt(),
+            ..mean
+        };
+        later.half_width_95().exp_m1()
+    }
+}
+
+/// How many blocks it is likely to take, at least `blocks`: the look at which every ratio is precise if it goes on
+/// scattering as it has. The last look, where none is.
+pub fn likely_blocks(blocks: usize, ratios: &[WatchedRatio]) -> usize {
+    let precise_at = |look: &usize| {
+        let precise =
+            |ratio: &WatchedRatio| ratio.half_width_at(*look) <= ratio.watched.wanted_half_width();
+        ratios.iter().all(precise)
+    };
+    let mut looks = LOOKS.into_iter().filter(|look| *look >= blocks);
+    let last = LOOKS[LOOKS.len() - 1];
+    looks.find(precise_at).unwrap_or(last).max(blocks)
 }
 
 /// What to do next.
@@ -139,6 +165,26 @@ mod tests {
         ];
         assert_eq!(next_step(10, &both), NextStep::RunUntil { blocks: 15 });
         assert_eq!(next_step(10, &[]), NextStep::RunUntil { blocks: 15 });
+    }
+
+    #[test]
+    fn how_long_it_takes_is_foreseen_from_the_scatter_so_far() {
+        let likely = |count, spread| {
+            let log_ratios = &ratios(count, 0.1, spread)[..];
+            let watched = Watched::Throughput;
+            likely_blocks(
+                10,
+                &[WatchedRatio {
+                    watched,
+                    log_ratios,
+                }],
+            )
+        };
+        assert_eq!(likely(4, 0.005), 10);
+        assert_eq!(likely(8, 0.5), 30);
+        // 0.02 / sqrt(20) * t(0.975, 19) = 0.0094.
+        assert_eq!(likely(40, 0.02), 20);
+        assert_eq!(likely(1, 0.0), 30);
     }
 
     #[test]
