@@ -114,7 +114,7 @@ pub fn run(args: &CapacityArgs, stop: &AtomicBool) -> Result<Verdict> {
         &format!("capacity-{}", args.name),
     )?;
     let plan = plan(args, &workload, &servers)?;
-    let mut rig = Rig::open(&plan, servers, folders, &args.database, stop)?;
+    let mut rig = Rig::open(&plan, servers, folders, &args.database, &mut |_| {}, stop)?;
     let generator = rig.generator(&plan, plan.open_connections)?;
     let mut search = Search {
         record: CapacityRecord {

@@ -37,6 +37,7 @@ pub mod preset;
 pub mod process;
 pub mod progress;
 pub mod provision;
+pub mod publication;
 pub mod publishable;
 pub mod relay;
 pub mod report;

@@ -1,6 +1,5 @@
 //! What every measuring command sets up: servers that are built, a database that is open, CPUs that are shared out.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ use crate::provision::{DatabaseArgs, Provisioned};
 use crate::server::Server;
 use crate::signals;
 use crate::subject::Subject;
-use crate::trial::{self, Bench, Place};
+use crate::trial::{self, Bench, Place, Witness};
 
 /// Dropping it ends what was started for it.
 #[derive(Debug)]
@@ -29,7 +28,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Builds the servers and opens the database; a private one goes to its CPUs.
+    /// Builds the servers and opens the database; a private one goes to its CPUs. `says` hears what is being done.
     ///
     /// # Errors
     /// A build fails, there is no database or it has no room for the pool, or an interruption.
@@ -38,9 +37,12 @@ impl Rig {
         servers: Vec<Server>,
         folders: Folders,
         database: &DatabaseArgs,
+        says: &mut dyn FnMut(&str),
         stop: &AtomicBool,
     ) -> Result<Rig> {
+        says("building the servers");
         build(&servers, &folders, stop)?;
+        says("starting and seeding the database");
         Ok(Rig {
             provisioned: provision(&plan.cpus, database, plan.pool, stop)?,
             folders,
@@ -93,7 +95,7 @@ impl Rig {
         subject: &Subject,
         of: (&Workload, &Answers),
         place: Place,
-        interval_log: Option<&Path>,
+        witness: Witness<'_>,
         stop: &AtomicBool,
     ) -> Result<Trial> {
         self.provisioned.settle(stop)?;
@@ -102,7 +104,7 @@ impl Rig {
             provisioned: &mut self.provisioned,
             stop,
         };
-        trial::run(&mut bench, subject, of, place, interval_log)
+        trial::run(&mut bench, subject, of, place, witness)
     }
 }
 

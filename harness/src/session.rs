@@ -1,5 +1,6 @@
 //! A campaign under way: begun or resumed, measured block by block, saved after each trial, closed with its tables.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::pgbench::{self, Pgbench};
 use crate::process::Profile;
 use crate::progress::{Progress, Step, Work};
 use crate::provision::{DatabaseArgs, NO_SHOP};
+use crate::publication::{Publication, UnderWay};
 use crate::publishable;
 use crate::report;
 use crate::rig::Rig;
@@ -32,7 +34,7 @@ use crate::server::Server;
 use crate::stdout::{self, OutputArgs};
 use crate::subject::Subject;
 use crate::table;
-use crate::trial::Place;
+use crate::trial::{Place, Witness};
 
 /// What a new campaign starts from.
 #[derive(Debug)]
@@ -50,6 +52,7 @@ pub struct Session {
     results: ResultsFolder,
     workloads: Vec<Workload>,
     rig: Rig,
+    publication: Publication,
 }
 
 impl Session {
@@ -69,9 +72,13 @@ impl Session {
             servers,
             results,
         } = begin;
+        let started_at = jiff::Timestamp::now().to_string();
+        let mut publication = Publication::begin(results.path(), &plan, started_at)?;
+        let says = &mut |words: &str| publication.state(words);
         let rungs = plan.ladders.iter().flat_map(|ladder| &ladder.rungs);
         let busiest = rungs.map(|rung| rung.connections()).max().unwrap_or(1);
-        let rig = Rig::open(&plan, servers, folders, database, stop)?;
+        let rig = Rig::open(&plan, servers, folders, database, says, stop)?;
+        publication.state("measuring what the load generator can do");
         let generator = rig.generator(&plan, busiest)?;
         let environment = rig.environment();
         let database = rig.provisioned.record();
@@ -97,6 +104,7 @@ impl Session {
             results,
             workloads,
             rig,
+            publication,
         })
     }
 
@@ -135,7 +143,11 @@ impl Session {
         let mut database = database.clone();
         database.scale = campaign.database.scale.parse()?;
         database.no_shop = campaign.database.content == NO_SHOP;
-        let rig = Rig::open(&campaign.plan, servers, folders, &database, stop)?;
+        let started_at = campaign.started_at.clone();
+        let mut publication = Publication::begin(results.path(), &campaign.plan, started_at)?;
+        publication.recall(&campaign.trials);
+        let says = &mut |words: &str| publication.state(words);
+        let rig = Rig::open(&campaign.plan, servers, folders, &database, says, stop)?;
         refuse_changes(&campaign, &workloads, &rig)
             .with_context(|| format!("{what}: cannot go on with it; run a new one"))?;
         campaign.commands.push(std::env::args().collect());
@@ -145,6 +157,7 @@ impl Session {
             results,
             workloads,
             rig,
+            publication,
         })
     }
 
@@ -153,7 +166,9 @@ impl Session {
     /// # Errors
     /// An interruption, or a failure of the harness, the database, or a server before its first trial.
     pub fn measure(&mut self, ready_limit: Duration, stop: &AtomicBool) -> Result<()> {
+        self.publication.state("starting each server once");
         let subjects = self.subjects(ready_limit, stop)?;
+        self.publication.state("deriving the expected answers");
         let url = &self.rig.provisioned.database.url;
         let answers = self
             .workloads
@@ -192,6 +207,8 @@ impl Session {
         if !self.campaign.inspections.is_empty() {
             return Ok(());
         }
+        self.publication
+            .state("counting what each server sends to the database");
         let written = self.workloads.iter().any(Workload::writes);
         for (workload, answers) in self.workloads.iter().zip(answers) {
             for subject in serving(subjects, workload) {
@@ -251,6 +268,8 @@ impl Session {
         answers: &Answers,
         stop: &AtomicBool,
     ) -> Result<Reference> {
+        self.publication
+            .state("measuring the capacity that rates are shares of");
         let connections = 2 * self.campaign.plan.pool;
         let mut of_each = Vec::new();
         for subject in subjects {
@@ -262,7 +281,9 @@ impl Session {
             };
             let plan = &self.campaign.plan;
             let of = (workload, answers);
-            let trial = self.rig.trial(plan, subject, of, place, None, stop)?;
+            let trial = self
+                .rig
+                .trial(plan, subject, of, place, Witness::default(), stop)?;
             let Some(window) = trial.window else {
                 bail!(
                     "{}: {} cannot be measured, so there is no capacity to take shares of",
@@ -299,6 +320,7 @@ impl Session {
                 "no pgbench on this machine: no row for what PostgreSQL gives without a server",
             );
         }
+        self.publication.state("measuring");
         let mut progress = Progress::start();
         loop {
             let course = Course {
@@ -312,6 +334,7 @@ impl Session {
                 let _ = pgbench.as_ref()?;
                 pgbench::load_of(workload, plan.ladders[ladder].rungs[rung], plan)
             }));
+            self.publication.reckon(course.left(), progress.left());
             let Some(block) = course.next() else { break };
             for (position, &index) in block.order.iter().enumerate() {
                 let subject = served[block.ladder][index];
@@ -344,11 +367,18 @@ impl Session {
         };
         let what = describe(workload, subject, place);
         progress.trial_starts(step(Work::Trial, block), &what);
+        self.publication
+            .trial_starts(under_way(workload, subject, place));
         let log = self
             .results
             .interval_log(&log_name(workload, subject, place))?;
         let of = (workload, answers);
-        let trial = self.rig.trial(plan, subject, of, place, Some(&log), stop)?;
+        let publication = &mut self.publication;
+        let witness = Witness {
+            interval_log: Some(&log),
+            observer: Some(&mut |event| publication.load_event(event, Some(progress.left()))),
+        };
+        let trial = self.rig.trial(plan, subject, of, place, witness, stop)?;
         let rate = trial
             .window
             .as_ref()
@@ -357,6 +387,8 @@ impl Session {
         self.campaign.trials.push(trial);
         self.results.save(&self.campaign)?;
         progress.trial_ended(&summary);
+        self.publication
+            .trial_ended(&self.campaign.trials, progress.left());
         Ok(())
     }
 
@@ -483,6 +515,17 @@ fn refuse_changes(campaign: &Campaign, workloads: &[Workload], rig: &Rig) -> Res
         bail!("{}", changes.join("; "));
     }
     Ok(())
+}
+
+fn under_way(workload: &Workload, subject: &Subject, place: Place) -> UnderWay {
+    UnderWay {
+        workload: workload.name.clone(),
+        server: subject.label(),
+        rung: place.rung,
+        block: place.block + 1,
+        phase: "starting the server and checking its answers".to_owned(),
+        seconds: VecDeque::new(),
+    }
 }
 
 fn describe(workload: &Workload, subject: &Subject, place: Place) -> String {

@@ -1,6 +1,7 @@
 //! One trial: a fresh server, verification, warm-up, one window, drain, and the judgement. The only module that knows
 //! all the parts.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, ScopedJoinHandle};
@@ -37,6 +38,23 @@ pub struct Place {
     pub position: usize,
 }
 
+/// Who looks on while a trial runs.
+#[derive(Default)]
+pub struct Witness<'a> {
+    /// Where the load's interval log goes.
+    pub interval_log: Option<&'a Path>,
+    /// Hears of each second and edge of the load, after the figures of that instant have been read.
+    pub observer: Option<&'a mut dyn FnMut(Event)>,
+}
+
+impl fmt::Debug for Witness<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Witness")
+            .field("interval_log", &self.interval_log)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What all trials of a campaign share.
 #[derive(Debug)]
 pub struct Bench<'a> {
@@ -54,11 +72,11 @@ pub fn run(
     subject: &Subject,
     (workload, answers): (&Workload, &Answers),
     place: Place,
-    interval_log: Option<&Path>,
+    witness: Witness<'_>,
 ) -> Result<Trial> {
     let started_at = jiff::Timestamp::now().to_string();
     bench.provisioned.monitor.wait_until_alone(bench.stop)?;
-    let (checks, window) = match measure(bench, subject, (workload, answers), place, interval_log) {
+    let (checks, window) = match measure(bench, subject, (workload, answers), place, witness) {
         Ok(measured) => {
             let monitor = &mut bench.provisioned.monitor;
             let of = (workload, answers);
@@ -107,7 +125,7 @@ fn measure(
     subject: &Subject,
     (workload, answers): (&Workload, &Answers),
     place: Place,
-    interval_log: Option<&Path>,
+    mut witness: Witness<'_>,
 ) -> Result<Measured> {
     let Provisioned {
         database,
@@ -135,17 +153,22 @@ fn measure(
     let sampler = Sampler::start(database, monitor, watched)?;
     let plan = load::Plan {
         first_unique: verified.next_unique,
-        ..load_plan(bench.plan, &server, answers, place, interval_log)?
+        ..load_plan(bench.plan, &server, answers, place, witness.interval_log)?
     };
     let mut edges = Vec::with_capacity(2);
     let mut seconds = Vec::new();
     let warmup = Duration::from_secs_f64(bench.plan.warmup_seconds);
-    let mut on_event = |event| match event {
-        Event::WindowStart | Event::WindowEnd => {
-            sampler.edge();
-            edges.push(gauges.read(&server, monitor));
+    let mut on_event = |event| {
+        match event {
+            Event::WindowStart | Event::WindowEnd => {
+                sampler.edge();
+                edges.push(gauges.read(&server, monitor));
+            }
+            Event::Second(live) => seconds.extend(LoadSecond::of(&live, warmup)),
         }
-        Event::Second(live) => seconds.extend(LoadSecond::of(&live, warmup)),
+        if let Some(observer) = &mut witness.observer {
+            observer(event);
+        }
     };
     let (bench_plan, stop) = (bench.plan, bench.stop);
     let (outcome, beside) = thread::scope(|scope| {

@@ -22,7 +22,7 @@ use crate::session::serving;
 use crate::slo::Slo;
 use crate::stdout::{self, OutputArgs};
 use crate::subject::Subject;
-use crate::trial::Place;
+use crate::trial::{Place, Witness};
 
 /// In the results folder.
 const FILE: &str = "capacity.json";
@@ -167,9 +167,14 @@ impl Search {
         let what = format!("{} {}, {rung}", self.workload.name, lane.subject.label());
         lane.progress.trial_starts(step, &what);
         let of = (&self.workload, lane.answers);
-        let trial = lane
-            .rig
-            .trial(&plan, lane.subject, of, place, None, lane.stop)?;
+        let trial = lane.rig.trial(
+            &plan,
+            lane.subject,
+            of,
+            place,
+            Witness::default(),
+            lane.stop,
+        )?;
         lane.trials += 1;
         lane.progress
             .trial_ended(&format!("{what}: {}", self.summary(&trial)));
