@@ -403,13 +403,21 @@ pub fn of_results(path: &Path) -> Result<Campaign> {
 /// # Errors
 /// One line that names the file: it is not there, no record, or of another version.
 pub fn read(file: &Path) -> Result<Campaign> {
+    let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    parse(&text, file)
+}
+
+/// The record in `text`, which was read from `file`.
+///
+/// # Errors
+/// One line that names the file: it is no record, or of another version.
+pub fn parse(text: &[u8], file: &Path) -> Result<Campaign> {
     #[derive(Deserialize)]
     struct Version {
         schema: u32,
     }
-    let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let not_a_record = || format!("{} is not the record of a campaign", file.display());
-    let version: Version = serde_json::from_slice(&text).with_context(not_a_record)?;
+    let version: Version = serde_json::from_slice(text).with_context(not_a_record)?;
     if version.schema != SCHEMA {
         let remedy = if version.schema > SCHEMA {
             "read it with a newer one"
@@ -422,7 +430,7 @@ pub fn read(file: &Path) -> Result<Campaign> {
             version.schema
         );
     }
-    serde_json::from_slice(&text).with_context(not_a_record)
+    serde_json::from_slice(text).with_context(not_a_record)
 }
 
 fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {

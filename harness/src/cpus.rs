@@ -109,6 +109,17 @@ pub fn spawn_on(
     })
 }
 
+/// Keeps the calling thread, and the threads it starts, on `cpus`.
+///
+/// # Errors
+/// The mask is refused.
+pub fn pin_thread(cpus: &[usize]) -> io::Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    Ok(sched_setaffinity(None, &mask_of(cpus))?)
+}
+
 /// Moves a running process and its children to `cpus`; what they start from then on follows.
 ///
 /// # Errors

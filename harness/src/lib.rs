@@ -48,6 +48,7 @@ pub mod rung;
 pub mod sampler;
 pub mod selection;
 pub mod sentences;
+pub mod serve;
 pub mod server;
 pub mod session;
 pub mod signals;

@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use crate::blocks::counting;
 use crate::campaign::{Plan, Trial};
 use crate::checks::{Code, Verdict, tripped};
-use crate::rung::Rung;
 
 /// In the results folder while the campaign runs.
 pub const PROGRESS_FILE: &str = "progress.json";
@@ -60,7 +59,8 @@ pub struct UnderWay {
     pub workload: String,
     /// As in tables.
     pub server: String,
-    pub rung: Rung,
+    /// In words: `8 connections`, `500/s`.
+    pub rung: String,
     /// From 1.
     pub block: usize,
     /// In words: `starting the server`, `warm-up`, `window`, `judging`.
@@ -93,7 +93,8 @@ pub struct Fallen {
     pub workload: String,
     /// As in tables.
     pub server: String,
-    pub rung: Rung,
+    /// In words: `8 connections`, `500/s`.
+    pub rung: String,
     /// From 1.
     pub block: usize,
     /// From 1.
@@ -167,7 +168,7 @@ impl Fallen {
             number,
             workload: trial.workload.clone(),
             server: trial.label(),
-            rung: trial.rung,
+            rung: trial.rung.to_string(),
             block: trial.block + 1,
             attempt: trial.attempt + 1,
             requests_per_second: window.map(|window| window.requests_per_second),
@@ -394,7 +395,7 @@ mod tests {
         UnderWay {
             workload: "point-read".to_owned(),
             server: "sqlx".to_owned(),
-            rung: Rung::Closed { connections: 8 },
+            rung: "8 connections".to_owned(),
             block: 1,
             phase: "starting the server".to_owned(),
             seconds: VecDeque::new(),

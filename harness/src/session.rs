@@ -521,7 +521,7 @@ fn under_way(workload: &Workload, subject: &Subject, place: Place) -> UnderWay {
     UnderWay {
         workload: workload.name.clone(),
         server: subject.label(),
-        rung: place.rung,
+        rung: place.rung.to_string(),
         block: place.block + 1,
         phase: "starting the server and checking its answers".to_owned(),
         seconds: VecDeque::new(),

@@ -10,6 +10,7 @@ use anyhow::Result;
 use load::LoadError;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+use signal_hook::iterator::Signals;
 
 /// The exit status of a program ended by Ctrl-C.
 pub const INTERRUPTED_STATUS: u8 = 130;
@@ -46,6 +47,19 @@ pub fn install() -> io::Result<Arc<AtomicBool>> {
         flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// Waits for the flag, without looking at it again and again.
+///
+/// # Errors
+/// The operating system refuses a handler.
+pub fn wait(stop: &AtomicBool) -> io::Result<()> {
+    // The flag's own handlers were there before, so that it is set when these see a signal.
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    while !stop.load(Ordering::Relaxed) {
+        signals.wait();
+    }
+    Ok(())
 }
 
 /// # Errors
