@@ -11,6 +11,7 @@ use crate::live::LiveArgs;
 use crate::load_command::LoadArgs;
 use crate::report::ReportArgs;
 use crate::run::RunArgs;
+use crate::serve::ServeArgs;
 use crate::verify::VerifyArgs;
 
 /// Which database lane should a service use: a nonblocking PostgreSQL driver, or a blocking one on a bounded thread
@@ -46,6 +47,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// A campaign as a page, as text for a pull request, and as a table of figures
     Report(ReportArgs),
+    /// The results as a web page on this machine, live while a campaign runs
+    Serve(ServeArgs),
     /// The load engine alone, against any URL
     Load(LoadArgs),
     /// Is this machine fit to measure?

@@ -8,7 +8,9 @@ use clap::Parser;
 use harness::checks::Verdict;
 use harness::cli::{Cli, Command};
 use harness::signals::{self, Interrupted};
-use harness::{capacity, compare, database, doctor, list, live, load_command, report, run, verify};
+use harness::{
+    capacity, compare, database, doctor, list, live, load_command, report, run, serve, verify,
+};
 
 const SOME_ROW_IS_NOT_VALID: u8 = 1;
 const BAD_USAGE: u8 = 2;
@@ -41,6 +43,7 @@ fn execute(cli: &Cli, stop: &AtomicBool) -> Result<Verdict> {
         Command::Live(args) => live::run(args, stop),
         Command::Compare(args) => compare::run(args),
         Command::Report(args) => report::run(args).map(|()| Verdict::Valid),
+        Command::Serve(args) => serve::run(args, stop).map(|()| Verdict::Valid),
         Command::Load(args) => load_command::run(args, stop),
         Command::Doctor(args) => doctor::run(args, stop),
         Command::Database(command) => {

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::blocks::counting;
 use crate::campaign::{Plan, Trial};
 use crate::checks::{Code, Verdict, tripped};
+use crate::notice;
 
 /// In the results folder while the campaign runs.
 pub const PROGRESS_FILE: &str = "progress.json";
@@ -299,10 +300,10 @@ impl Publication {
             && !self.complained
         {
             self.complained = true;
-            eprintln!(
+            notice::say(&format!(
                 "cannot show the progress in {}: {error}",
                 self.folder.display()
-            );
+            ));
         }
     }
 

@@ -1,10 +1,10 @@
 //! `lanebench run`: from the command line to a finished campaign.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use workloads::{Catalog, Workload};
 
@@ -13,13 +13,16 @@ use crate::checks::Verdict;
 use crate::cpus::CpuPlan;
 use crate::environment::sha256;
 use crate::folders::{FolderArgs, Folders};
+use crate::notice;
 use crate::preset::Preset;
 use crate::process::{Profile, READY_LIMIT};
 use crate::provision::DatabaseArgs;
 use crate::rung::{AskedRate, Rung};
 use crate::selection::by_name;
+use crate::serve::{self, Listen, Serving};
 use crate::server::Server;
 use crate::session::{Begin, Session};
+use crate::signals;
 use crate::stdout::OutputArgs;
 
 /// More connections than this are a mistake rather than a measurement.
@@ -103,6 +106,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
+    /// Show the results on a web page, live, and go on showing them until Ctrl-C
+    #[arg(long, num_args = 0..=1, default_missing_value = serve::DEFAULT, value_name = "ADDRESS")]
+    pub serve: Option<Listen>,
+
     /// Go on with the interrupted campaign in this folder, by its own plan
     #[arg(
         long,
@@ -141,14 +148,20 @@ pub fn run(args: &RunArgs, stop: &AtomicBool) -> Result<Verdict> {
     let catalog = Catalog::read(&folders.definitions, &folders.queries)?;
     refuse_impossible(args)?;
     let ready_limit = Duration::from_secs_f64(args.ready_seconds);
+    // Bound to a name, so that it serves until the end.
+    let serving;
     let mut session = match &args.resume {
-        Some(folder) => Session::resume(folder, &catalog, folders, &args.database, stop)?,
+        Some(folder) => {
+            serving = args.serving(folder)?;
+            Session::resume(folder, &catalog, folders, &args.database, stop)?
+        }
         None => {
             let workloads = chosen_workloads(&args.names, &catalog)?;
             args.database.refuse_writes(&workloads)?;
             let servers = chosen_servers(&args.servers, &folders)?;
             let results = results_folder(args.out.clone(), &folders, &args.names.join("+"))?;
             let plan = plan(args, &workloads, &servers)?;
+            serving = args.serving(results.path())?;
             let begin = Begin {
                 plan,
                 workloads,
@@ -159,6 +172,34 @@ pub fn run(args: &RunArgs, stop: &AtomicBool) -> Result<Verdict> {
         }
     };
     let ended = session.measure(ready_limit, stop);
+    let verdict = session.close(ended)?;
+    if let Some(serving) = &serving {
+        notice::say(&format!("still serving {} (Ctrl-C ends it)", serving.url()));
+        signals::wait(stop)?;
+    }
+    Ok(verdict)
+}
+
+impl RunArgs {
+    /// The web app for the folder that `results` is in, if it is asked for. Where the database runs, it disturbs the
+    /// generator and the servers least.
+    fn serving(&self, results: &Path) -> Result<Option<Serving>> {
+        let Some(listen) = &self.serve else {
+            return Ok(None);
+        };
+        let results = std::path::absolute(results)
+            .with_context(|| format!("no results in {}", results.display()))?;
+        let (Some(shelf), Some(name)) = (results.parent(), results.file_name()) else {
+            bail!(
+                "{}: --serve needs a results folder in another folder",
+                results.display()
+            )
+        };
+        let cpus = CpuPlan::for_this_machine()?.database;
+        let serving = Serving::start(shelf, listen, "--serve", &cpus)?;
+        notice::say(&format!("live at {}", serving.live_url(&name.to_string_lossy())));
+        Ok(Some(serving))
+    }
     session.close(ended, args.output)
 }
 

@@ -195,7 +195,10 @@ fn router(app: App, address: SocketAddr) -> Router {
         .route("/campaigns/{name}", get(pages::report::report))
         .route("/campaigns/{name}/live", get(pages::live::live))
         .route("/campaigns/{name}/events", get(events::campaign))
-        .route("/campaigns/{name}/files/{file}", get(pages::files::download))
+        .route(
+            "/campaigns/{name}/files/{file}",
+            get(pages::files::download),
+        )
         .route("/compare", get(pages::compare::compare))
         .route("/assets/{file}", get(pages::files::asset))
         .route("/healthz", get(async || "ok\n"))

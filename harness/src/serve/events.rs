@@ -27,7 +27,11 @@ const LOOK_AT_LIST_EVERY: Duration = Duration::from_secs(2);
 pub(super) async fn campaign(State(app): State<App>, Path(name): Path<String>) -> Response {
     let shelf = Arc::clone(&app.shelf);
     let known = name.clone();
-    let folder = blocking(move || shelf.folder(&known).ok_or_else(|| Refusal::no_campaign(&known)));
+    let folder = blocking(move || {
+        shelf
+            .folder(&known)
+            .ok_or_else(|| Refusal::no_campaign(&known))
+    });
     let folder = match folder.await {
         Ok(folder) => folder,
         Err(refusal) => return refusal.into_response(),

@@ -74,8 +74,7 @@ fn is_for_us(address: IpAddr, uri: &Uri, headers: &HeaderMap) -> bool {
         let host = authority.host();
         let own = ["localhost", "127.0.0.1", "[::1]"];
         !authority.as_str().contains('@')
-            && (own.iter().any(|own| host.eq_ignore_ascii_case(own))
-                || host.parse() == Ok(address))
+            && (own.iter().any(|own| host.eq_ignore_ascii_case(own)) || host.parse() == Ok(address))
     };
     host.as_ref().is_some_and(is_ours) && uri.authority().is_none_or(is_ours)
 }

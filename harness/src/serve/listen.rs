@@ -81,7 +81,14 @@ mod tests {
         for address in [DEFAULT, "[::1]:0", "localhost:80", "0.0.0.0:8080"] {
             assert!(address.parse::<Listen>().is_ok(), "{address}");
         }
-        for refused in ["", "127.0.0.1", "8080", "point-read", "127.0.0.1:99999", "::1"] {
+        for refused in [
+            "",
+            "127.0.0.1",
+            "8080",
+            "point-read",
+            "127.0.0.1:99999",
+            "::1",
+        ] {
             let error = refused.parse::<Listen>().expect_err(refused).to_string();
             assert!(error.contains("such as 127.0.0.1:8080"), "{error}");
         }

@@ -143,10 +143,7 @@ mod tests {
                 "/campaigns/2026-01-01T00-00-00-point-read",
             ),
             ("a b+c", "/campaigns/a%20b%2Bc"),
-            (
-                "<b>\"'&#?%",
-                "/campaigns/%3Cb%3E%22%27%26%23%3F%25",
-            ),
+            ("<b>\"'&#?%", "/campaigns/%3Cb%3E%22%27%26%23%3F%25"),
             ("ähm", "/campaigns/%C3%A4hm"),
         ] {
             assert_eq!(link(name), expected);

@@ -156,7 +156,13 @@ impl Shelf {
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let mut listed: Vec<Listed> = names.filter_map(|name| self.listed(name)).collect();
         self.forget_all_but(&listed);
-        let age = |listed: &Listed| listed.summary.clone().ok().map(|summary| summary.started_at);
+        let age = |listed: &Listed| {
+            listed
+                .summary
+                .clone()
+                .ok()
+                .map(|summary| summary.started_at)
+        };
         listed.sort_by(|a, b| age(b).cmp(&age(a)).then_with(|| a.name.cmp(&b.name)));
         listed
     }
@@ -176,11 +182,9 @@ impl Shelf {
             }),
             Progress::None { left_behind } => match (self.record(&folder), left_behind) {
                 (Some(summary), _) => summary,
-                (None, Some(published)) => Ok(Summary::of_progress(
-                    published,
-                    Standing::BrokenOff,
-                    false,
-                )),
+                (None, Some(published)) => {
+                    Ok(Summary::of_progress(published, Standing::BrokenOff, false))
+                }
                 (None, None) => return None,
             },
         };
@@ -260,14 +264,6 @@ impl Folder {
         self.file(CAMPAIGN_FILE).is_ok()
     }
 
-    /// The files of the folder by name.
-    pub(super) fn names(&self) -> Vec<String> {
-        let entries = rustix::fs::Dir::read_from(&self.descriptor);
-        let entries = entries.into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
-        names.filter(|name| self.file(name).is_ok()).collect()
-    }
-
     /// Its record.
     ///
     /// # Errors
@@ -315,6 +311,7 @@ fn is_one_component(name: &str) -> bool {
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use rustix::fs::{FileType, mknodat};
     use serde_json::{Value, json};
 
     use super::*;
@@ -350,7 +347,8 @@ mod tests {
         running["state"] = json!("running");
         write(temp.path(), "killed", running.to_string().as_bytes());
         let live = temp.path().join("live");
-        let publication = Publication::begin(&live, &plan(), "2026-02-01T00:00:00Z".into()).unwrap();
+        let publication =
+            Publication::begin(&live, &plan(), "2026-02-01T00:00:00Z".into()).unwrap();
         let unsaved = temp.path().join("unsaved");
         fs::create_dir(&unsaved).unwrap();
         fs::copy(live.join(PROGRESS_FILE), unsaved.join(PROGRESS_FILE)).unwrap();
@@ -361,7 +359,10 @@ mod tests {
             ("unsaved", Standing::BrokenOff),
             ("killed", Standing::BrokenOff),
         ];
-        assert_eq!(seen, expected.map(|(name, standing)| (name.into(), Ok(standing))));
+        assert_eq!(
+            seen,
+            expected.map(|(name, standing)| (name.into(), Ok(standing)))
+        );
         drop(publication);
         assert_eq!(standings(&shelf).len(), 2);
     }
@@ -378,7 +379,10 @@ mod tests {
         assert_eq!(standings(&shelf)[0].1, Ok(Standing::Interrupted));
         write(temp.path(), "today", b"{\"schema\"");
         let error = standings(&shelf)[0].1.clone().unwrap_err();
-        assert!(error.starts_with("today/campaign.json is not the record"), "{error}");
+        assert!(
+            error.starts_with("today/campaign.json is not the record"),
+            "{error}"
+        );
         assert!(!error.contains('\n'));
     }
 
@@ -393,12 +397,27 @@ mod tests {
         let record = temp.path().join("outside").join(CAMPAIGN_FILE);
         symlink(&record, root.join("hollow").join(CAMPAIGN_FILE)).unwrap();
         let shelf = Shelf::of(&root);
-        for name in ["", ".", "..", "../outside", "linked", "inside/..", "inside\0", "/etc"] {
+        for name in [
+            "",
+            ".",
+            "..",
+            "../outside",
+            "linked",
+            "inside/..",
+            "inside\0",
+            "/etc",
+        ] {
             assert!(shelf.folder(name).is_none(), "{name:?}");
         }
         assert!(shelf.folder(temp.path().to_str().unwrap()).is_none());
         let inside = shelf.folder("inside").unwrap();
-        for name in ["..", "../inside/campaign.json", "/etc/passwd", "", "campaign.json\0"] {
+        for name in [
+            "..",
+            "../inside/campaign.json",
+            "/etc/passwd",
+            "",
+            "campaign.json\0",
+        ] {
             assert!(inside.file(name).is_err(), "{name:?}");
         }
         assert!(inside.campaign().is_ok());
@@ -413,11 +432,14 @@ mod tests {
         fs::create_dir_all(temp.path().join("folder/campaign.json")).unwrap();
         fs::create_dir(temp.path().join("pipe")).unwrap();
         let pipe = temp.path().join("pipe").join(CAMPAIGN_FILE);
-        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
         fs::write(temp.path().join("notes.txt"), "").unwrap();
         fs::create_dir(temp.path().join("empty")).unwrap();
         let seen = standings(&shelf);
         assert_eq!(seen.len(), 2, "{seen:?}");
-        assert!(seen.iter().all(|(_, standing)| standing.is_err()), "{seen:?}");
+        assert!(
+            seen.iter().all(|(_, standing)| standing.is_err()),
+            "{seen:?}"
+        );
     }
 }

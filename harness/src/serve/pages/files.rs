@@ -34,7 +34,10 @@ fn media_type(file: &str) -> Option<&'static str> {
     let is_it = |(name, _): &&(&str, &str)| {
         file == *name || (*name == LOG.0 && file.ends_with(name) && file.len() > name.len())
     };
-    fixed.into_iter().find(is_it).map(|(_, media_type)| *media_type)
+    fixed
+        .into_iter()
+        .find(is_it)
+        .map(|(_, media_type)| *media_type)
 }
 
 /// Those that are there; the interval logs are too many to name.
@@ -78,6 +81,7 @@ pub(in super::super) async fn download(
 pub(in super::super) async fn asset(Path(file): Path<String>) -> Response {
     let content = match file.as_str() {
         "echarts.js" => ECHARTS,
+        "plots.js" => include_str!("../../../templates/plots.js"),
         "live.js" => include_str!("../../../templates/serve/live.js"),
         "list.js" => include_str!("../../../templates/serve/list.js"),
         _ => return no_such_page().await.into_response(),
@@ -99,7 +103,13 @@ mod tests {
         for file in ["campaign.json", "report.html", "point-read-sqlx.hlog"] {
             assert!(media_type(file).is_some(), "{file}");
         }
-        for file in ["progress.json", "running.lock", ".hlog", "campaign.json.unfinished", ""] {
+        for file in [
+            "progress.json",
+            "running.lock",
+            ".hlog",
+            "campaign.json.unfinished",
+            "",
+        ] {
             assert!(media_type(file).is_none(), "{file}");
         }
     }

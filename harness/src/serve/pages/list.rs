@@ -84,7 +84,9 @@ pub(super) fn in_words(counts: VerdictCounts) -> String {
         (invalid, "INVALID"),
     ];
     let some = named.iter().filter(|(count, _)| *count > 0);
-    let some: Vec<String> = some.map(|(count, name)| format!("{count} {name}")).collect();
+    let some: Vec<String> = some
+        .map(|(count, name)| format!("{count} {name}"))
+        .collect();
     if some.is_empty() {
         "none yet".to_owned()
     } else {

@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 use super::super::App;
 use super::super::shelf::{Folder, Progress};
 use super::list::in_words;
-use super::{Refusal, blocking, embedded, link, page};
+use super::{Refusal, blocking, embedded, link, minute, page};
+use crate::checks::Verdict;
 use crate::progress;
 use crate::publication::{Fallen, Published};
 
@@ -39,6 +40,27 @@ impl LivePage {
         published.map_or(0, |published| published.trials_done + published.trials_left)
     }
 
+    /// The length of the bar, which cannot be nothing.
+    fn bar(&self) -> usize {
+        self.all().max(1)
+    }
+
+    fn started(&self) -> String {
+        let published = self.published.as_ref();
+        published.map_or_else(String::new, |published| minute(&published.started_at))
+    }
+
+    fn under_way(&self) -> String {
+        let published = self.published.as_ref();
+        let trial = published.and_then(|published| published.trial.as_ref());
+        trial.map_or_else(String::new, |trial| {
+            format!(
+                "{}, {}, {}, block {}: {}",
+                trial.workload, trial.server, trial.rung, trial.block, trial.phase
+            )
+        })
+    }
+
     /// Newest first.
     fn fallen(&self) -> impl Iterator<Item = Row<'_>> {
         let published = self.published.iter();
@@ -58,6 +80,21 @@ impl Row<'_> {
     fn p99(&self) -> String {
         let p99 = self.0.p99_ms;
         p99.map_or_else(|| "-".to_owned(), |p99| format!("{p99:.3}"))
+    }
+
+    fn block(&self) -> String {
+        match self.0.attempt {
+            1 => self.0.block.to_string(),
+            attempt => format!("{}, attempt {attempt}", self.0.block),
+        }
+    }
+
+    fn class(&self) -> &'static str {
+        match self.0.verdict {
+            Verdict::Valid => "valid",
+            Verdict::Failed => "failed",
+            Verdict::Misconfigured | Verdict::Invalid => "doubtful",
+        }
     }
 
     fn codes(&self) -> String {

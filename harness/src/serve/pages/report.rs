@@ -32,7 +32,11 @@ pub(in super::super) async fn report(State(app): State<App>, Path(name): Path<St
 
 fn make(folder: &Folder) -> Result<Response, Refusal> {
     let progress = folder.progress();
-    if !folder.has_record() && folder.file("campaign.json").is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+    if !folder.has_record()
+        && folder
+            .file("campaign.json")
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    {
         return match progress {
             Progress::Running(_) => {
                 Ok(Redirect::to(&format!("{}/live", link(&folder.name))).into_response())
