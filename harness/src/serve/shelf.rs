@@ -264,13 +264,16 @@ impl Folder {
         self.file(CAMPAIGN_FILE).is_ok()
     }
 
-    /// Its record.
+    /// Its record; `None` if there is none.
     ///
     /// # Errors
     /// One line that names the file.
-    pub(super) fn campaign(&self) -> Result<Campaign, String> {
-        let file = self.file(CAMPAIGN_FILE);
-        self.parse(file.map_err(|error| format!("cannot read {}: {error}", self.record_name()))?)
+    pub(super) fn campaign(&self) -> Result<Option<Campaign>, String> {
+        match self.file(CAMPAIGN_FILE) {
+            Ok(file) => self.parse(file).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("cannot read {}: {error}", self.record_name())),
+        }
     }
 
     fn parse(&self, mut file: File) -> Result<Campaign, String> {
@@ -420,7 +423,7 @@ mod tests {
         ] {
             assert!(inside.file(name).is_err(), "{name:?}");
         }
-        assert!(inside.campaign().is_ok());
+        assert!(matches!(inside.campaign(), Ok(Some(_))));
         let error = shelf.folder("hollow").unwrap().campaign().unwrap_err();
         assert!(error.contains("symbolic link"), "{error}");
     }

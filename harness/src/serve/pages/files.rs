@@ -30,14 +30,12 @@ pub(super) struct Download {
 }
 
 fn media_type(file: &str) -> Option<&'static str> {
-    let fixed = FILES.iter().chain([&LOG]);
-    let is_it = |(name, _): &&(&str, &str)| {
-        file == *name || (*name == LOG.0 && file.ends_with(name) && file.len() > name.len())
-    };
+    let fixed = FILES.iter().find(|(name, _)| file == *name);
+    let (end, of_logs) = LOG;
+    let is_log = file.strip_suffix(end).is_some_and(|name| !name.is_empty());
     fixed
-        .into_iter()
-        .find(is_it)
         .map(|(_, media_type)| *media_type)
+        .or(is_log.then_some(of_logs))
 }
 
 /// Those that are there; the interval logs are too many to name.

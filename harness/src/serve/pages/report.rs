@@ -32,25 +32,9 @@ pub(in super::super) async fn report(State(app): State<App>, Path(name): Path<St
 
 fn make(folder: &Folder) -> Result<Response, Refusal> {
     let progress = folder.progress();
-    if !folder.has_record()
-        && folder
-            .file("campaign.json")
-            .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-    {
-        return match progress {
-            Progress::Running(_) => {
-                Ok(Redirect::to(&format!("{}/live", link(&folder.name))).into_response())
-            }
-            Progress::None {
-                left_behind: Some(_),
-            } => Err(Refusal::not_found(format!(
-                "The campaign “{}” was broken off before anything was measured.",
-                folder.name
-            ))),
-            Progress::None { left_behind: None } => Err(Refusal::no_campaign(&folder.name)),
-        };
-    }
-    let campaign = folder.campaign().map_err(Refusal::unusable)?;
+    let Some(campaign) = folder.campaign().map_err(Refusal::unusable)? else {
+        return without_record(folder, &progress);
+    };
     let html = report::html(&campaign)
         .map_err(|error| Refusal::unusable(format!("{}: {error:#}", folder.name)))?;
     let running = matches!(progress, Progress::Running(_));
@@ -61,6 +45,22 @@ fn make(folder: &Folder) -> Result<Response, Refusal> {
     let strip = strip.render().map_err(|error| Refusal::ours(&error))?;
     let page = Html(with_strip(&html, &strip));
     Ok(([(CONTENT_SECURITY_POLICY, REPORT_POLICY)], page).into_response())
+}
+
+/// Nothing has been measured: yet, or ever.
+fn without_record(folder: &Folder, progress: &Progress) -> Result<Response, Refusal> {
+    match progress {
+        Progress::Running(_) => {
+            Ok(Redirect::to(&format!("{}/live", link(&folder.name))).into_response())
+        }
+        Progress::None {
+            left_behind: Some(_),
+        } => Err(Refusal::not_found(format!(
+            "The campaign “{}” was broken off before anything was measured.",
+            folder.name
+        ))),
+        Progress::None { left_behind: None } => Err(Refusal::no_campaign(&folder.name)),
+    }
 }
 
 fn with_strip(html: &str, strip: &str) -> String {
