@@ -172,7 +172,7 @@ pub fn run(args: &RunArgs, stop: &AtomicBool) -> Result<Verdict> {
         }
     };
     let ended = session.measure(ready_limit, stop);
-    let verdict = session.close(ended)?;
+    let verdict = session.close(ended, args.output)?;
     if let Some(serving) = &serving {
         notice::say(&format!("still serving {} (Ctrl-C ends it)", serving.url()));
         signals::wait(stop)?;
@@ -197,10 +197,12 @@ impl RunArgs {
         };
         let cpus = CpuPlan::for_this_machine()?.database;
         let serving = Serving::start(shelf, listen, "--serve", &cpus)?;
-        notice::say(&format!("live at {}", serving.live_url(&name.to_string_lossy())));
+        notice::say(&format!(
+            "live at {}",
+            serving.live_url(&name.to_string_lossy())
+        ));
         Ok(Some(serving))
     }
-    session.close(ended, args.output)
 }
 
 /// The workloads named, each after the one that it is compared with.
