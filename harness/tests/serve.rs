@@ -108,7 +108,8 @@ impl Served {
     }
 
     fn events(&self, target: &str) -> Events {
-        let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let request =
+            format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         Events(BufReader::new(self.connect(&request)))
     }
 
@@ -490,7 +491,7 @@ fn ctrl_c_ends_it_although_somebody_watches() {
     let _silent = TcpStream::connect(served.address).unwrap();
     let (status, took) = served.end();
     assert_eq!(status, Some(0));
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
     assert!(events.ends() && list.ends());
     drop(publication);
 }
