@@ -1,0 +1,14 @@
+//! The pages that people look at, in a real browser: Chromium and chromedriver of this machine. Where there are none the
+//! tests say so; `LANEBENCH_TEST_BROWSER=required` makes that a failure.
+
+#![allow(clippy::unwrap_used)]
+
+mod axe;
+mod campaigns;
+mod driver;
+mod numbers;
+mod page;
+mod reading;
+mod record;
+mod report;
+mod tool;
