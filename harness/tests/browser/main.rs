@@ -8,6 +8,7 @@ mod campaigns;
 mod driver;
 mod numbers;
 mod page;
+mod plots;
 mod reading;
 mod record;
 mod report;

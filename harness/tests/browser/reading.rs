@@ -47,7 +47,7 @@ pub(crate) struct Axis {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Series {
     pub(crate) name: String,
-    /// ECharts's: line, scatter, bar, custom.
+    /// ECharts's: line, scatter, bar, custom; or mark, an upright line at each x.
     pub(crate) form: String,
     pub(crate) dashed: bool,
     pub(crate) hollow: bool,
@@ -76,8 +76,8 @@ const plot = element => {
         label: canvas.getAttribute("aria-label") ?? "", legend: option.legend[0].data.map(entry => entry.name ?? entry),
         x: { name: x.name || figure.x.name, steps: x.data ?? figure.x.scale.steps ?? [] }, y: { name: y.name, steps: [] },
         series: option.series.map(series => ({
-            name: series.name, form: series.type, dashed: series.lineStyle?.type === "dashed",
-            hollow: String(series.symbol).startsWith("empty"), points: points(series),
+            name: series.name, form: series.markLine?.data?.length ? "mark" : series.type, dashed: series.lineStyle?.type === "dashed",
+            hollow: series.type === "scatter" && series.symbol === "emptyCircle", points: points(series),
         })),
         table: element.querySelector("table") ? table(element.querySelector("table")) : null,
         shapes: canvas.querySelectorAll("svg path, svg text").length, height: canvas.getBoundingClientRect().height,

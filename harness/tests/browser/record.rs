@@ -69,24 +69,6 @@ impl<'a> Record<'a> {
             false => workload.to_owned(),
         }
     }
-
-    /// Words of the rungs of one loop, in the order of the plan.
-    pub(crate) fn steps(
-        self,
-        workload: &str,
-        open: bool,
-        in_words: fn(&Value) -> String,
-    ) -> Vec<String> {
-        let mut ladders = self.0["plan"]["ladders"].as_array().unwrap().iter();
-        let ladder = ladders
-            .find(|ladder| ladder["workload"] == workload)
-            .unwrap();
-        let rungs = ladder["rungs"].as_array().unwrap().iter();
-        rungs
-            .filter(|rung| is_open(rung) == open)
-            .map(in_words)
-            .collect()
-    }
 }
 
 impl Row<'_> {

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::driver::{Browser, View};
 use crate::record::Record;
-use crate::{campaigns, numbers, page, reading};
+use crate::{campaigns, numbers, page, plots, reading};
 
 /// A report must stay this small to be sent around.
 const MOST_BYTES: usize = 6_000_000;
@@ -171,6 +171,7 @@ fn every_number_is_the_one_in_the_record() {
     numbers::assert_trials(&page, record);
     numbers::assert_rows(&page, record);
     numbers::assert_environment(&page, record);
+    plots::assert_plots(&page, record);
 }
 
 #[test]
