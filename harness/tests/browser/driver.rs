@@ -226,13 +226,9 @@ impl Browser {
 
     /// A picture of what the window shows, as a PNG in base64.
     #[track_caller]
-    pub(crate) fn picture(&self, whole_page: bool) -> String {
-        let parameters = json!({ "format": "png", "captureBeyondViewport": whole_page });
-        let mut picture = self.devtools("Page.captureScreenshot", parameters);
-        match picture["data"].take() {
-            Value::String(data) => data,
-            other => panic!("no picture: {other}"),
-        }
+    pub(crate) fn picture(&self) -> String {
+        let picture = self.devtools("Page.captureScreenshot", json!({ "format": "png" }));
+        picture["data"].as_str().unwrap().to_owned()
     }
 }
 

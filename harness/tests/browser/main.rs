@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod axe;
+mod by_hand;
 mod campaigns;
 mod driver;
 mod numbers;

@@ -16,19 +16,22 @@ use crate::{campaigns, numbers, page, plots, reading};
 const MOST_BYTES: usize = 6_000_000;
 
 /// The page of a record, open in a browser, with the file it is in.
-struct Report {
-    browser: Browser,
+pub(crate) struct Report {
+    pub(crate) browser: Browser,
     bytes: usize,
     _folder: TempDir,
 }
 
 impl Report {
-    fn of(record: &Value) -> Option<Report> {
+    pub(crate) fn of(record: &Value) -> Option<Report> {
+        Report::of_page(&html(record))
+    }
+
+    pub(crate) fn of_page(html: &str) -> Option<Report> {
         let browser = Browser::start()?;
         let folder = TempDir::new().unwrap();
-        let html = html(record);
         let file = folder.path().join("report.html");
-        fs::write(&file, &html).unwrap();
+        fs::write(&file, html).unwrap();
         browser.open(&format!("file://{}", file.display()));
         reading::wait_until_drawn(&browser);
         Some(Report {
@@ -39,7 +42,7 @@ impl Report {
     }
 }
 
-fn html(record: &Value) -> String {
+pub(crate) fn html(record: &Value) -> String {
     // By way of text, as a file is read: a number may not be the same after it.
     let campaign: Campaign = serde_json::from_str(&record.to_string()).unwrap();
     harness::report::html(&campaign).unwrap()
