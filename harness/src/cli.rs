@@ -27,6 +27,7 @@ const EXAMPLES: &str = "\
 Examples:
   lanebench run point-read                       every lane, 1, 8 and 32 connections
   lanebench run ten-ms --pool 16 --closed 64     the concurrency model: a statement that waits 10 ms
+  lanebench run point-read --serve               the same, live on a web page of this machine
   lanebench verify                               every server against every workload, no load
 
 Exit status: 0 all rows are valid, 1 some row is not, 2 bad usage or nothing measured, 130 interrupted.";

@@ -435,6 +435,7 @@ impl Session {
         } else {
             table::print(&self.campaign);
         }
+        self.publication.state("writing the report");
         let reported = report::write(self.results.path(), &self.campaign);
         notice::say(&format!(
             "results: {}",

@@ -7,16 +7,19 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::campaign::Plan;
+use harness::campaign::{Plan, State};
 use harness::publication::Publication;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+mod support;
 
 #[allow(dead_code, reason = "shared with the unit tests")]
 #[path = "../src/made_up.rs"]
@@ -45,7 +48,7 @@ fn begin(folder: &Path) -> Publication {
     Publication::begin(folder, &plan, "2026-03-01T12:34:56Z".to_owned()).unwrap()
 }
 
-/// The program, serving a folder on a free port.
+/// The program, serving on a free port.
 struct Served {
     folder: TempDir,
     child: Child,
@@ -55,18 +58,24 @@ struct Served {
 }
 
 impl Served {
+    /// An empty folder.
     fn start() -> Served {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("results");
         fs::create_dir(&results).unwrap();
-        let mut child = lanebench(&[results.to_str().unwrap(), "--listen", "127.0.0.1:0"])
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let command = lanebench(&[results.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+        Served::by(command, folder)
+    }
+
+    fn by(mut command: Command, folder: TempDir) -> Served {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         stderr.read_line(&mut line).unwrap();
-        let address = line.split("http://").nth(1).unwrap();
+        let address = line
+            .split("http://")
+            .nth(1)
+            .unwrap_or_else(|| panic!("{line}"));
         let address = address.split('/').next().unwrap().parse().unwrap();
         Served {
             folder,
@@ -76,7 +85,7 @@ impl Served {
         }
     }
 
-    fn results(&self) -> std::path::PathBuf {
+    fn results(&self) -> PathBuf {
         self.folder.path().join("results")
     }
 
@@ -528,4 +537,58 @@ fn a_folder_that_goes_away_is_an_empty_list() {
     let list = served.get("/");
     assert_eq!(list.status, 200);
     assert!(list.body.contains("None yet."));
+}
+
+#[test]
+fn a_run_is_watched_while_it_measures_and_its_report_is_served_until_ctrl_c() {
+    let _turn = support::turn();
+    let database = support::TestDatabase::fresh();
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = "run hello -s deadpool --preset smoke --closed 4 --scale 0.001 --window 3";
+    let mut command = support::campaigns::lanebench(&database.url, arguments);
+    let today = folder.path().join("results/today");
+    command
+        .args(["--serve", "127.0.0.1:0", "--out"])
+        .arg(&today);
+    command.stdout(Stdio::null());
+    let served = Served::by(command, folder);
+    let listed = (0..1_000).any(|_| {
+        thread::sleep(Duration::from_millis(10));
+        served.get("/").body.contains("/campaigns/today")
+    });
+    assert!(listed);
+    let mut events = served.events("/campaigns/today/events");
+    let mut seen = Vec::new();
+    let ended = loop {
+        match events.next() {
+            (name, progress) if name == "progress" => seen.push(progress),
+            (_, ended) => break ended,
+        }
+    };
+    assert_eq!(ended["report"], "/campaigns/today");
+    let measured = |progress: &&Value| {
+        let seconds = progress["trial"]["seconds"].as_array();
+        seconds.is_some_and(|seconds| {
+            let last = seconds.last();
+            last.is_some_and(|second| {
+                second["measured"] == true && second["correct"].as_u64() > Some(0)
+            })
+        })
+    };
+    assert!(seen.iter().any(|progress| measured(&progress)), "{seen:?}");
+    assert!(
+        seen.iter()
+            .any(|progress| progress["fallen"][0]["server"] == "deadpool")
+    );
+    assert_eq!(
+        support::campaigns::campaign_in(&today).state,
+        State::Complete
+    );
+    let report = served.get("/campaigns/today");
+    assert!(report.status == 200 && report.body.trim_end().ends_with("</html>"));
+    for left in ["progress.json", "running.lock", "progress.json.unfinished"] {
+        assert!(!today.join(left).exists(), "{left}");
+    }
+    let (status, _) = served.end();
+    assert!(matches!(status, Some(0 | 1)), "{status:?}");
 }
