@@ -75,7 +75,11 @@ struct RefusalPage<'a> {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let page = RefusalPage {
-            title: self.status.canonical_reason().unwrap_or("No page"),
+            title: match self.status {
+                StatusCode::NOT_FOUND => "There is nothing here",
+                StatusCode::UNPROCESSABLE_ENTITY => "This cannot be shown",
+                _ => "This cannot be done",
+            },
             why: &self.why,
         };
         match page.render() {

@@ -19,8 +19,8 @@ struct Strip {
     files: Vec<Download>,
 }
 
-/// Before it stands what the pages of the app add.
-const BEGIN_OF_CONTENT: &str = "<main";
+/// What the pages of the app add comes after it.
+const BEGIN_OF_HEADER: &str = "<header>";
 
 pub(in super::super) async fn report(State(app): State<App>, Path(name): Path<String>) -> Response {
     let made = blocking(move || {
@@ -64,8 +64,8 @@ fn without_record(folder: &Folder, progress: &Progress) -> Result<Response, Refu
 }
 
 fn with_strip(html: &str, strip: &str) -> String {
-    match html.split_once(BEGIN_OF_CONTENT) {
-        Some((before, after)) => format!("{before}{strip}{BEGIN_OF_CONTENT}{after}"),
+    match html.split_once(BEGIN_OF_HEADER) {
+        Some((before, after)) => format!("{before}{BEGIN_OF_HEADER}{strip}{after}"),
         None => html.to_owned(),
     }
 }
