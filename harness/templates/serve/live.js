@@ -81,7 +81,7 @@
 
   function end(report) {
     element("ended").hidden = false;
-    say("ended-how", report ? "The campaign has ended." : "The campaign has ended before anything was measured.");
+    say("ended-how", report ? "The campaign has ended." : "The campaign was broken off before anything was measured.");
     element("report").hidden = !report;
     element("so-far").hidden = true;
     say("trial", "");

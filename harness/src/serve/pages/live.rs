@@ -20,6 +20,8 @@ struct LivePage {
     name: String,
     link: String,
     ended: bool,
+    /// How it ended, if it has.
+    how: &'static str,
     has_record: bool,
     /// Absent for a moment at the begin, and at the end.
     published: Option<Published>,
@@ -128,6 +130,11 @@ fn make(folder: &Folder) -> Result<Response, Refusal> {
         name: folder.name.clone(),
         link: link(&folder.name),
         ended,
+        how: match (has_record, &published) {
+            (true, None) => "The campaign has ended.",
+            (true, Some(_)) => "The campaign was broken off.",
+            (false, _) => "The campaign was broken off before anything was measured.",
+        },
         has_record,
         verdicts: published
             .as_ref()
