@@ -76,6 +76,9 @@ mod tests {
             "verify -w ten-ms -s sqlx,r2d2",
             "run point-read -s deadpool",
             "load http://x/ -c 1 -d 1s",
+            "run point-read --serve",
+            "run point-read --serve 127.0.0.1:0 -s deadpool",
+            "serve results --listen 127.0.0.1:0",
             "live feed-live -s deadpool --subscribers 1,100 --events 20 --rate 10",
         ];
         for line in lines {
