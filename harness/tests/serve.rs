@@ -394,6 +394,12 @@ fn a_campaign_is_followed_to_its_end() {
             .contains("watch it live")
     );
     drop(publication);
+    let (name, progress) = events.next();
+    assert_eq!(
+        (name.as_str(), &progress["state"]),
+        ("progress", &json!("complete"))
+    );
+    assert_eq!(progress["fallen"].as_array().unwrap().len(), 6);
     let ended = events.next();
     assert_eq!(
         ended,

@@ -7,7 +7,7 @@ use load::{Live, Phase};
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::counting;
-use crate::campaign::{Plan, Trial};
+use crate::campaign::{Campaign, Plan, State, Trial};
 use crate::checks::{Code, Verdict, tripped};
 
 /// Trials that are kept: those before are in `campaign.json`.
@@ -129,6 +129,22 @@ impl Published {
             trial: None,
             fallen: VecDeque::new(),
         }
+    }
+
+    /// The same when the campaign has ended and left this record.
+    pub fn closed_by(mut self, campaign: &Campaign) -> Published {
+        let all = self.trials_done + self.trials_left;
+        self.recall(&campaign.trials);
+        let (state, left) = match campaign.state {
+            State::Complete => ("complete", 0),
+            State::Interrupted => ("interrupted", all.saturating_sub(self.trials_done)),
+            State::Running => ("broken off", all.saturating_sub(self.trials_done)),
+        };
+        state.clone_into(&mut self.state);
+        self.trials_left = left;
+        self.seconds_left = None;
+        self.trial = None;
+        self
     }
 
     /// What has been measured: the counts, and the latest trials.

@@ -17,13 +17,15 @@ use tokio::time::sleep;
 use super::App;
 use super::pages::{Refusal, blocking, link};
 use super::shelf::{Folder, Listed, Progress, Shelf};
+use crate::publication::Published;
 
 /// A campaign says something new once a second.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The list is longer to look through, and changes seldom.
 const LOOK_AT_LIST_EVERY: Duration = Duration::from_secs(2);
 
-/// `progress`, with the content of `progress.json`, whenever that changes; at last `ended`, with the campaign's page.
+/// `progress`, with the content of `progress.json`, whenever that changes, and once more with what the record says when the
+/// campaign has ended; at last `ended`, with the address of its report.
 pub(super) async fn campaign(State(app): State<App>, Path(name): Path<String>) -> Response {
     let shelf = Arc::clone(&app.shelf);
     let known = name.clone();
@@ -37,10 +39,10 @@ pub(super) async fn campaign(State(app): State<App>, Path(name): Path<String>) -
         Err(refusal) => return refusal.into_response(),
     };
     let watched = WatchedCampaign {
-        folder,
+        folder: Arc::new(folder),
         ended: app.ended,
         last: None,
-        over: false,
+        stage: Stage::Running,
     };
     sse(stream::unfold(watched, WatchedCampaign::next))
 }
@@ -72,39 +74,64 @@ async fn waited(time: Duration, ended: &mut watch::Receiver<bool>) -> bool {
 
 struct WatchedCampaign {
     /// Held open: a folder that is put in its place meanwhile is another campaign.
-    folder: Folder,
+    folder: Arc<Folder>,
     ended: watch::Receiver<bool>,
-    last: Option<String>,
-    over: bool,
+    last: Option<Published>,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Running,
+    /// It runs no more, and that is all there is left to say.
+    Ending,
+    Over,
 }
 
 impl WatchedCampaign {
     async fn next(mut self) -> Option<(Event, WatchedCampaign)> {
-        if self.over {
-            return None;
-        }
-        loop {
+        while self.stage == Stage::Running {
             match self.folder.progress() {
-                Progress::Running(None) => {}
-                Progress::Running(Some(published)) => {
-                    let text = serde_json::to_string(&published).ok()?;
-                    if self.last.as_ref() != Some(&text) {
-                        let event = Event::default().event("progress").data(&text);
-                        self.last = Some(text);
-                        return Some((event, self));
+                Progress::Running(published) => {
+                    if published.is_some() && published != self.last {
+                        return self.say(published?);
                     }
                 }
                 Progress::None { .. } => {
-                    self.over = true;
-                    let page = json!({ "report": self.folder.has_record().then(|| link(&self.folder.name)) });
-                    let event = Event::default().event("ended").data(page.to_string());
-                    return Some((event, self));
+                    self.stage = Stage::Ending;
+                    // The last verdict falls just before the end, and the next look may come after that.
+                    if let Some(published) = self.outcome().await {
+                        return self.say(published);
+                    }
+                    break;
                 }
             }
             if !waited(LOOK_EVERY, &mut self.ended).await {
                 return None;
             }
         }
+        if self.stage == Stage::Over {
+            return None;
+        }
+        self.stage = Stage::Over;
+        let report = self.folder.has_record().then(|| link(&self.folder.name));
+        let page = json!({ "report": report });
+        let event = Event::default().event("ended").data(page.to_string());
+        Some((event, self))
+    }
+
+    fn say(mut self, published: Published) -> Option<(Event, WatchedCampaign)> {
+        let text = serde_json::to_string(&published).ok()?;
+        self.last = Some(published);
+        Some((Event::default().event("progress").data(text), self))
+    }
+
+    /// How a campaign that was watched has ended, by its record; `None` if it has none.
+    async fn outcome(&self) -> Option<Published> {
+        let last = self.last.clone()?;
+        let folder = Arc::clone(&self.folder);
+        let read = blocking(move || Ok(folder.campaign().ok().flatten()));
+        Some(last.closed_by(&read.await.ok()??))
     }
 }
 

@@ -86,7 +86,6 @@
     element("so-far").hidden = true;
     say("trial", "");
     say("left", "");
-    say("state", "ended");
   }
 
   const now = JSON.parse(element("now").textContent);
