@@ -85,6 +85,9 @@ pub struct Plan {
     pub shares: Vec<f64>,
     /// Connections of an open loop.
     pub open_connections: usize,
+    /// Whether every request of every window is kept, in a Parquet file a trial.
+    #[serde(default)]
+    pub records: bool,
 }
 
 /// The rungs of one workload.

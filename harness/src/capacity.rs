@@ -180,5 +180,6 @@ fn plan(args: &CapacityArgs, workload: &Workload, servers: &[Server]) -> Result<
         cpus: CpuPlan::for_this_machine()?,
         shares: Vec::new(),
         open_connections: args.connections.unwrap_or(8 * args.pool),
+        records: false,
     })
 }

@@ -110,12 +110,16 @@ pub struct RunArgs {
     #[arg(long, num_args = 0..=1, default_missing_value = serve::DEFAULT, value_name = "ADDRESS")]
     pub serve: Option<Listen>,
 
+    /// Keep every request of every trial, in Parquet files: observations-*.parquet (docs/data.md)
+    #[arg(long)]
+    pub records: bool,
+
     /// Go on with the interrupted campaign in this folder, by its own plan
     #[arg(
         long,
         value_name = "DIR",
         conflicts_with_all = ["names", "servers", "preset", "blocks", "warmup", "window", "pool", "threads", "closed",
-            "rates", "connections", "arrivals", "profile", "seed", "out"]
+            "rates", "connections", "arrivals", "profile", "seed", "out", "records"]
     )]
     pub resume: Option<PathBuf>,
 
@@ -348,6 +352,7 @@ fn plan(args: &RunArgs, workloads: &[Workload], servers: &[Server]) -> Result<Pl
             })
             .collect(),
         open_connections: args.connections.unwrap_or(4 * args.pool),
+        records: args.records,
     })
 }
 

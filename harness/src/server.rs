@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use workloads::Workload;
 
 use crate::folders::Folders;
+use crate::notice;
 
 /// How a server waits for the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,6 +122,7 @@ impl Server {
             .current_dir(root)
             // `run` names a path below the root: that is where the build has to put it.
             .env("CARGO_TARGET_DIR", root.join("target"))
+            .envs(notice::is_quiet().then_some(("CARGO_TERM_QUIET", "true")))
             .stdin(Stdio::null())
             .stdout(std::io::stderr())
             .status()

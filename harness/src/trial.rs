@@ -2,13 +2,13 @@
 //! all the parts.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use anyhow::Result;
-use load::{Arrivals, End, Event, LoadError, Pacing};
+use load::{Arrivals, End, Event, LoadError, Pacing, Records};
 use workloads::Workload;
 
 use crate::beside::MARGIN;
@@ -17,6 +17,7 @@ use crate::checks::{self, Check};
 use crate::expected::Answers;
 use crate::inspection::{self, WrongAnswers};
 use crate::judgement::{self, Gauges, Measured, Totals};
+use crate::notice;
 use crate::process::RunningServer;
 use crate::provision::Provisioned;
 use crate::rung::Rung;
@@ -28,6 +29,8 @@ use crate::subject::Subject;
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the requests in flight at the window's end may take.
 pub(crate) const DRAIN: Duration = Duration::from_secs(10);
+/// Memory for per-request records that are not written yet.
+const RECORD_MEMORY: usize = 32 << 20;
 
 /// Where a trial stands in its campaign.
 #[derive(Debug, Clone, Copy)]
@@ -189,6 +192,12 @@ fn measure(
     });
     let beside = beside.transpose()?;
     signals::check(bench.stop)?;
+    if outcome.records_dropped > 0 {
+        notice::say(&format!(
+            "{} requests are in no Parquet file: the disk did not keep up",
+            outcome.records_dropped
+        ));
+    }
     let sampled = sampler.collect();
     let mut edges = edges.into_iter();
     let (Some(start), Some(end)) = (edges.next(), edges.next()) else {
@@ -233,8 +242,18 @@ fn load_plan(
         cpus: plan.cpus.generator.clone(),
         keep_failures: 1,
         interval_log: interval_log.map(Path::to_owned),
+        records: interval_log.filter(|_| plan.records).map(|log| Records {
+            path: observations(log),
+            memory_bytes: RECORD_MEMORY,
+        }),
         ..load::Plan::new(address, address.to_string(), table)
     })
+}
+
+/// Beside the interval log, with its name in it.
+fn observations(interval_log: &Path) -> PathBuf {
+    let name = interval_log.file_stem().unwrap_or_default();
+    interval_log.with_file_name(format!("observations-{}.parquet", name.to_string_lossy()))
 }
 
 fn pacing(plan: &Plan, place: Place) -> Pacing {

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/schema.rs"]
+mod schema;
 mod support;
 
 use std::fs;
@@ -58,6 +60,12 @@ fn parity_costs_one_statement_and_one_transaction_and_defaults_show_their_pings(
         (campaign.state, campaign.trials.len()),
         (State::Complete, 6)
     );
+    let record = fs::read_to_string(results.path().join("campaign.json")).unwrap();
+    let record = serde_json::from_str(&record).unwrap();
+    assert_eq!(schema::faults(&record), [""; 0]);
+    for report in ["report.html", "report.md", "summary.csv"] {
+        assert!(results.path().join(report).is_file(), "{report}");
+    }
     for trial in &campaign.trials {
         assert_blameless(trial);
         let window = trial.window.as_ref().unwrap();
