@@ -13,4 +13,7 @@ mod plots;
 mod reading;
 mod record;
 mod report;
+mod serve;
+#[path = "../support/mod.rs"]
+mod support;
 mod tool;
