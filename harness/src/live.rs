@@ -117,7 +117,7 @@ pub fn run(args: &LiveArgs, stop: &AtomicBool) -> Result<Verdict> {
         channel: channel.to_owned(),
         environment: Environment::read(&folders.root),
         database: provisioned.record(),
-        servers: server_records(&servers, std::slice::from_ref(&workload)),
+        servers: server_records(&servers, std::slice::from_ref(workload)),
         rows: Vec::new(),
         cpus,
     };
