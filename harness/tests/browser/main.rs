@@ -9,6 +9,7 @@ mod campaigns;
 mod driver;
 mod numbers;
 mod page;
+mod plot_tables;
 mod plots;
 mod reading;
 mod record;
@@ -16,4 +17,5 @@ mod report;
 mod serve;
 #[path = "../support/mod.rs"]
 mod support;
+mod throughput;
 mod tool;
