@@ -235,6 +235,8 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
+        // Asked in this way chromedriver waits for Chromium, which writes into its profile until it has ended.
+        let _ = self.agent.delete(&self.session).call();
         drop(self.minder.stdin.take());
         let _ = self.minder.wait();
     }
