@@ -183,9 +183,10 @@ impl Browser {
             "features": [{ "name": "prefers-color-scheme", "value": scheme }],
         });
         self.devtools("Emulation.setEmulatedMedia", medium);
-        // A page draws itself anew when it is told; two frames later it has.
+        // A page draws itself anew a little after it was told; two frames later it has.
         self.run(
-            "return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))",
+            "const frame = next => requestAnimationFrame(() => next()); \
+             return new Promise(done => setTimeout(() => frame(() => frame(() => done(true))), 200))",
             json!([]),
         );
     }
@@ -234,6 +235,8 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
+        // Asked in this way chromedriver waits for Chromium, which writes into its profile until it has ended.
+        let _ = self.agent.delete(&self.session).call();
         drop(self.minder.stdin.take());
         let _ = self.minder.wait();
     }

@@ -9,8 +9,13 @@ mod campaigns;
 mod driver;
 mod numbers;
 mod page;
+mod plot_tables;
 mod plots;
 mod reading;
 mod record;
 mod report;
+mod serve;
+#[path = "../support/mod.rs"]
+mod support;
+mod throughput;
 mod tool;

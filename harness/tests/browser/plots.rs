@@ -1,22 +1,23 @@
-//! Every number on a report's page is the one in campaign.json: plots, and the tables that say the same.
+//! Every number on a report's page is the one in campaign.json: plots.
 
 use serde_json::Value;
 
-use crate::reading::{Page, Plot, Series, Table};
+use crate::reading::{Page, Plot};
 use crate::record::{
     MIB, Record, Row, each, is_open, median_of, number, rung_figure, rung_in_words, switches,
 };
+use crate::{plot_tables, throughput};
 
 /// A page has its figures to six digits.
 const PRECISION: f64 = 5.1e-6;
 
-fn near(shown: f64, figure: f64) -> bool {
+pub(crate) fn near(shown: f64, figure: f64) -> bool {
     (shown - figure).abs() <= PRECISION * figure.abs()
 }
 
 /// Sorted, so that an order does not matter.
 #[track_caller]
-fn assert_near(shown: &[f64], figures: &[f64], what: &str) {
+pub(crate) fn assert_near(shown: &[f64], figures: &[f64], what: &str) {
     let sorted = |values: &[f64]| {
         let mut values = values.to_vec();
         values.sort_by(f64::total_cmp);
@@ -44,8 +45,8 @@ pub(crate) fn assert_plots(page: &Page, record: Record<'_>) {
         let rows: Vec<&Row<'_>> = rows.iter().filter(|row| row.scene == scene).collect();
         assert!(!rows.is_empty(), "{}: of nothing in the record", plot.title);
         checked += match plot.kind.as_str() {
-            "throughput" => throughput(plot, &rows, record),
-            "ceiling" => ceiling(plot, &rows, record),
+            "throughput" => throughput::by_concurrency(plot, &rows, record),
+            "ceiling" => throughput::share_of_ceiling(plot, &rows, record),
             "percentiles" => percentiles(plot, &rows),
             "rate" => rate(plot, &rows),
             "cost" => cost(plot, &rows),
@@ -54,14 +55,14 @@ pub(crate) fn assert_plots(page: &Page, record: Record<'_>) {
             other => panic!("a plot that no test knows: {other}"),
         };
         if let Some(table) = &plot.table {
-            assert_same_in_table(plot, table);
+            plot_tables::assert_same(plot, table);
         }
     }
     assert!(checked > 0, "nothing was compared");
 }
 
 /// The y of a point of a plot with steps: where the step of this word is.
-fn at_step(plot: &Plot, points: &[Vec<f64>], step: &str) -> Vec<f64> {
+pub(crate) fn at_step(plot: &Plot, points: &[Vec<f64>], step: &str) -> Vec<f64> {
     let place = plot.x.steps.iter().position(|of| of == step);
     let place = place.unwrap_or_else(|| panic!("{}: no step {step}", plot.title));
     let there = points
@@ -72,7 +73,7 @@ fn at_step(plot: &Plot, points: &[Vec<f64>], step: &str) -> Vec<f64> {
 
 /// What a plot has of a name at a step, and that the record has it too.
 #[track_caller]
-fn assert_at_step(
+pub(crate) fn assert_at_step(
     plot: &Plot,
     (name, form, dashed): (&str, &str, bool),
     step: &str,
@@ -86,140 +87,6 @@ fn assert_at_step(
     let what = format!("{}: {name} at {step}", plot.title);
     assert_near(&at_step(plot, points, step), &expected, &what);
     expected.len()
-}
-
-fn per_second(window: &Value) -> f64 {
-    number(&window["requests_per_second"])
-}
-
-fn throughput(plot: &Plot, rows: &[&Row<'_>], record: Record<'_>) -> usize {
-    let mut checked = 0;
-    for row in rows.iter().filter(|row| !is_open(row.rung)) {
-        let step = rung_figure(row.rung);
-        let valid = row.valid_windows();
-        checked += assert_at_step(
-            plot,
-            (&row.label, "line", false),
-            &step,
-            median_of(&valid, per_second),
-        );
-        for hollow in [false, true] {
-            let counts = |trial: &&&Value| {
-                (trial["verdict"] != "valid") == hollow && trial["window"].is_object()
-            };
-            let expected: Vec<f64> = row
-                .trials
-                .iter()
-                .filter(counts)
-                .map(|trial| per_second(&trial["window"]))
-                .collect();
-            let mut series = plot.series.iter();
-            let found = series
-                .find(|of| of.name == row.label && of.form == "scatter" && of.hollow == hollow);
-            let shown = found.map_or(Vec::new(), |found| at_step(plot, &found.points, &step));
-            assert_near(
-                &shown,
-                &expected,
-                &format!("{}: trials of {} at {step}", plot.title, row.label),
-            );
-            checked += expected.len();
-        }
-        assert_interval(plot, row, &step);
-    }
-    for (name, limits) in limits(record, rows) {
-        for (step, limit) in limits {
-            checked += assert_at_step(plot, (name, "line", true), &step, limit);
-        }
-    }
-    checked
-}
-
-/// Student's t at 97.5 % for 1, 2, 3 ... degrees of freedom.
-const STUDENT: [f64; 9] = [
-    12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004,
-    2.262_157,
-];
-
-/// Of the geometric mean of the valid blocks.
-fn assert_interval(plot: &Plot, row: &Row<'_>, step: &str) {
-    let mut series = plot.series.iter();
-    let custom = series.find(|series| series.form == "custom" && series.name == row.label);
-    let place = plot.x.steps.iter().position(|of| of == step).unwrap() as f64;
-    let points = custom.map_or(&[][..], |custom| &custom.points);
-    let shown: Vec<&Vec<f64>> = points
-        .iter()
-        .filter(|point| point[0].round() == place)
-        .collect();
-    let logs: Vec<f64> = row
-        .valid_windows()
-        .into_iter()
-        .map(|window| per_second(window).ln())
-        .collect();
-    let what = format!("{}: interval of {} at {step}", plot.title, row.label);
-    if logs.len() < 2 {
-        return assert!(shown.is_empty(), "{what}");
-    }
-    let count = logs.len() as f64;
-    let mean = logs.iter().sum::<f64>() / count;
-    let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    let half = STUDENT[logs.len() - 2] * (variance / count).sqrt();
-    let [shown] = shown[..] else {
-        panic!("{what}: {shown:?}")
-    };
-    assert_near(
-        &shown[1..],
-        &[(mean - half).exp(), (mean + half).exp()],
-        &what,
-    );
-}
-
-/// What the database alone allows at each closed rung: by theory, and by pgbench.
-fn limits(record: Record<'_>, rows: &[&Row<'_>]) -> Vec<(&'static str, Vec<(String, f64)>)> {
-    let pool = number(&record.0["plan"]["pool"]);
-    let mut ceilings = Vec::new();
-    let mut of_pgbench = Vec::new();
-    for row in rows.iter().filter(|row| !is_open(row.rung)) {
-        let step = rung_figure(row.rung);
-        if ceilings
-            .iter()
-            .chain(&of_pgbench)
-            .any(|(of, _)| *of == step)
-        {
-            continue;
-        }
-        let windows = row.windows();
-        let delay_ms = windows
-            .iter()
-            .find_map(|window| window["delay_ms"].as_f64());
-        let at_a_time = number(&row.rung["connections"]).min(pool);
-        ceilings.extend(delay_ms.map(|delay_ms| (step.clone(), at_a_time / delay_ms * 1e3)));
-        let runs = record.0["pgbench"].as_array().unwrap().iter();
-        let of_row = |run: &&Value| run["workload"] == row.workload && run["rung"] == *row.rung;
-        let runs: Vec<&Value> = runs.filter(of_row).collect();
-        if !runs.is_empty() && !row.scene.ends_with(", pipelined") {
-            of_pgbench.push((
-                step,
-                median_of(&runs, |run| number(&run["statements_per_second"])),
-            ));
-        }
-    }
-    vec![("ceiling", ceilings), ("pgbench", of_pgbench)]
-}
-
-fn ceiling(plot: &Plot, rows: &[&Row<'_>], record: Record<'_>) -> usize {
-    let limits = limits(record, rows);
-    let (_, limits) = limits
-        .iter()
-        .find(|(_, limits)| !limits.is_empty())
-        .unwrap();
-    let mut checked = 0;
-    for row in rows.iter().filter(|row| !is_open(row.rung)) {
-        let step = rung_figure(row.rung);
-        let (_, limit) = limits.iter().find(|(of, _)| *of == step).unwrap();
-        let share = 100.0 * median_of(&row.valid_windows(), per_second) / limit;
-        checked += assert_at_step(plot, (&row.label, "bar", false), &step, share);
-    }
-    checked
 }
 
 /// Medians of the windows at each share of the requests that more than half of them have.
@@ -415,57 +282,4 @@ fn timeline(plot: &Plot, rows: &[&Row<'_>]) -> usize {
     let marks = plot.points("checkpoint", "mark", false).unwrap_or_default();
     assert_eq!(marks.len(), begun, "{}: checkpoints", plot.title);
     checked + begun
-}
-
-/// Each line and each row of bars is a column; each x of them a row.
-fn assert_same_in_table(plot: &Plot, table: &Table) {
-    let columns = plot
-        .series
-        .iter()
-        .filter(|series| ["line", "bar"].contains(&series.form.as_str()));
-    let columns: Vec<&Series> = columns.collect();
-    let names: Vec<String> = columns
-        .iter()
-        .map(|series| match series.dashed {
-            true => format!("{} (dashed)", series.name),
-            false => series.name.clone(),
-        })
-        .collect();
-    assert_eq!(table.header[0], plot.x.name, "{}", plot.title);
-    assert_eq!(table.header[1..], names, "{}", plot.title);
-    for (column, series) in columns.iter().enumerate() {
-        let cells = table.rows.iter().map(|row| (&row[0], &row[column + 1]));
-        let cells = cells.filter(|(_, text)| *text != "-");
-        let written: Vec<f64> = cells
-            .map(|(place, text)| {
-                let drawn = series
-                    .points
-                    .iter()
-                    .find(|point| is_at(plot, place, point[0]));
-                let drawn = drawn.unwrap_or_else(|| panic!("{}: nothing at {place}", plot.title));
-                let shown: f64 = text.parse().unwrap();
-                assert!(near(shown, drawn[1]), "{}: {text} at {place}", plot.title);
-                shown
-            })
-            .collect();
-        assert_eq!(
-            written.len(),
-            series.points.len(),
-            "{}: {}",
-            plot.title,
-            series.name
-        );
-    }
-}
-
-/// Whether an x is what the first column of a row calls so.
-fn is_at(plot: &Plot, place: &str, x: f64) -> bool {
-    if !plot.x.steps.is_empty() {
-        let step = plot.x.steps.get(x.round() as usize);
-        return step.is_some_and(|step| step == place);
-    }
-    match place.strip_suffix(" %") {
-        Some(percent) => near(percent.parse().unwrap(), 100.0 - 100.0 / x),
-        None => near(place.parse().unwrap(), x),
-    }
 }
