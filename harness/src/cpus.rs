@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use rustix::thread::{CpuSet as Mask, Pid, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-use crate::machine::family;
+use crate::machine::{cpus_of, family};
 
 /// CPUs by number, ascending. Empty means: wherever the operating system likes.
 pub type CpuSet = Vec<usize>;
@@ -65,13 +65,28 @@ impl CpuPlan {
         }
     }
 
+    /// For servers and a database that run already, who knows where: the generator is where this process is allowed.
+    ///
+    /// # Errors
+    /// The operating system does not tell.
+    pub fn of_the_generator_alone() -> Result<CpuPlan> {
+        let here = CpuPlan::for_this_machine()?;
+        Ok(CpuPlan {
+            generator: cpus_of(&here),
+            server: CpuSet::new(),
+            database: CpuSet::new(),
+            note: "where server and database run is not observed".into(),
+        })
+    }
+
     /// The plan in one line.
     pub fn describe(&self) -> String {
-        let list = |cpus: &[usize]| {
-            cpus.iter()
-                .map(usize::to_string)
-                .collect::<Vec<_>>()
-                .join(",")
+        let list = |cpus: &[usize]| match cpus {
+            [] => "not observed".to_owned(),
+            cpus => {
+                let numbers: Vec<String> = cpus.iter().map(usize::to_string).collect();
+                numbers.join(",")
+            }
         };
         format!(
             "generator {}, server {}, database {} ({})",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -39,6 +40,8 @@ pub struct Server {
     pub run: Vec<String>,
     /// Shapes and workloads it does not serve, each with the reason.
     pub skip: BTreeMap<String, String>,
+    /// Where it runs already, if it is not the harness that starts it. `run` is its URL then.
+    pub attached: Option<SocketAddr>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -168,6 +171,7 @@ fn read(file: &Path, root: &Path) -> Result<Server> {
         build: wire.build,
         run,
         skip: wire.skip,
+        attached: None,
     })
 }
 
@@ -193,6 +197,7 @@ mod tests {
             build: Vec::new(),
             run: Vec::new(),
             skip: skip.iter().map(reason).collect(),
+            attached: None,
         }
     }
 
