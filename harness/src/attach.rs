@@ -74,28 +74,26 @@ impl fmt::Display for Attachment {
 }
 
 impl Attachment {
-    fn address(&self) -> Result<SocketAddr> {
+    /// Looked up each time: a container that was started again may have another.
+    ///
+    /// # Errors
+    /// The host cannot be found.
+    pub fn address(&self) -> Result<SocketAddr> {
         // A name is resolved by its text, an IPv6 address without its brackets.
         let host = self.host.trim_start_matches('[').trim_end_matches(']');
-        let found = (host, self.port)
-            .to_socket_addrs()
-            .with_context(|| format!("--attach {}={self}: cannot find this host", self.name))?;
-        // Addresses of version 4 first: servers listen on those unless told otherwise.
-        let found: Vec<SocketAddr> = found.collect();
-        let first = found
-            .iter()
-            .find(|address| address.is_ipv4())
-            .or(found.first());
-        first
-            .copied()
-            .with_context(|| format!("--attach {}={self}: this host has no address", self.name))
+        let found = (host, self.port).to_socket_addrs();
+        let found: Vec<SocketAddr> = found.context("this host cannot be found")?.collect();
+        // Servers listen on version 4 unless told otherwise.
+        let first = found.iter().find(|address| address.is_ipv4());
+        let first = first.or(found.first()).copied();
+        first.context("this host has no address")
     }
 }
 
 /// The described servers that are attached to, in the order given. Nothing of them is built or started.
 ///
 /// # Errors
-/// A server that is not described or attached twice, or a host that cannot be found.
+/// A server that is not described, or attached twice.
 pub fn servers(attachments: &[Attachment], folders: &Folders) -> Result<Vec<Server>> {
     if attachments.is_empty() {
         return Ok(Vec::new());
@@ -110,7 +108,7 @@ pub fn servers(attachments: &[Attachment], folders: &Folders) -> Result<Vec<Serv
             bail!("--attach: `{}` is attached twice", server.name);
         }
         servers.push(Server {
-            attached: Some(attachment.address()?),
+            attached: Some(attachment.clone()),
             build: Vec::new(),
             run: vec![attachment.to_string()],
             ..server.clone()
@@ -126,10 +124,10 @@ pub fn servers(attachments: &[Attachment], folders: &Folders) -> Result<Vec<Serv
 pub fn session_names(servers: &[Server]) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for server in servers {
-        let Some(address) = server.attached else {
+        let Some(attachment) = &server.attached else {
             continue;
         };
-        let running = RunningServer::attach(server, address)?;
+        let running = RunningServer::attach(server, attachment)?;
         let Some(name) = running.session_name() else {
             bail!(
                 "server `{}`: /about does not tell the `application_name` of its sessions, so they cannot be told from others'",

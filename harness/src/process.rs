@@ -17,6 +17,7 @@ use nix::unistd::Pid;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::attach::Attachment;
 use crate::cpus::{self, CpuSet};
 use crate::database::leftovers::RunFolder;
 use crate::folders::Folders;
@@ -147,8 +148,8 @@ impl RunningServer {
         run: &RunFolder,
         stop: &AtomicBool,
     ) -> Result<RunningServer> {
-        if let Some(address) = server.attached {
-            let running = RunningServer::attach(server, address)?;
+        if let Some(attachment) = &server.attached {
+            let running = RunningServer::attach(server, attachment)?;
             running.refuse_other_settings(settings)?;
             return Ok(running);
         }
@@ -173,8 +174,10 @@ impl RunningServer {
     /// A server that runs already.
     ///
     /// # Errors
-    /// It does not answer `/about`.
-    pub fn attach(server: &Server, address: SocketAddr) -> Result<RunningServer> {
+    /// Its host cannot be found, or it does not answer `/about`.
+    pub fn attach(server: &Server, attachment: &Attachment) -> Result<RunningServer> {
+        let what = || format!("server `{}` attached at {attachment}", server.name);
+        let address = attachment.address().with_context(what)?;
         let mut running = RunningServer {
             name: server.name.clone(),
             process: None,
@@ -183,7 +186,7 @@ impl RunningServer {
             about: Value::Null,
         };
         let answer = running.get("/about");
-        running.about = answer.with_context(|| format!("attached at {}", server.run.join(" ")))?;
+        running.about = answer.with_context(what)?;
         Ok(running)
     }
 

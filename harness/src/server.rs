@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use workloads::Workload;
 
+use crate::attach::Attachment;
 use crate::folders::Folders;
 
 /// How a server waits for the database.
@@ -40,8 +40,8 @@ pub struct Server {
     pub run: Vec<String>,
     /// Shapes and workloads it does not serve, each with the reason.
     pub skip: BTreeMap<String, String>,
-    /// Where it runs already, if it is not the harness that starts it. `run` is its URL then.
-    pub attached: Option<SocketAddr>,
+    /// Where it runs already, if it is not the harness that starts it.
+    pub attached: Option<Attachment>,
 }
 
 #[derive(Debug, Deserialize)]

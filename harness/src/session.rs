@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use workloads::{Catalog, Workload};
 
-use crate::attach;
+use crate::attach::{self, Attachment};
 use crate::blocks::{Block, Course};
 use crate::campaign::{Campaign, Plan, Reference, ResultsFolder, SCHEMA, ServerRecord, State};
 use crate::checks::Verdict;
@@ -433,7 +433,7 @@ pub(crate) fn server_records(servers: &[Server]) -> Vec<ServerRecord> {
         about: server.about.clone(),
         same_as: same(index).map(|earlier| earlier.name.clone()),
         binary_sha256: server.programs().find_map(environment::sha256_of),
-        attached: server.attached.map(|_| server.run.join(" ")),
+        attached: server.attached.as_ref().map(Attachment::to_string),
         says: Vec::new(),
     };
     servers.iter().enumerate().map(record).collect()

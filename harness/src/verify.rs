@@ -132,10 +132,10 @@ pub fn run(args: &VerifyArgs, stop: &AtomicBool) -> Result<Verdict> {
 
 /// Both; of a server that is attached to the one it runs in.
 fn profiles(server: &Server) -> Result<Vec<Profile>> {
-    let Some(address) = server.attached else {
+    let Some(attachment) = &server.attached else {
         return Ok(vec![Profile::Parity, Profile::Defaults]);
     };
-    let own = RunningServer::attach(server, address)?.profile();
+    let own = RunningServer::attach(server, attachment)?.profile();
     let own =
         own.with_context(|| format!("server `{}`: /about does not tell its profile", server.name))?;
     Ok(vec![own])

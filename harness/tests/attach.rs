@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use harness::campaign::{Campaign, State, Trial};
 use harness::checks::{Check, Code, Outcome, Verdict};
+use harness::folders::{FolderArgs, Folders};
 use harness::server::Server;
 use support::campaigns::{campaign_in, lanebench, run_into, said};
-use support::servers::{Running, Shop, root, servers};
+use support::servers::{Running, Shop, root};
 
 /// What `transfer` is made of.
 const WRITING: [&str; 4] = [
@@ -25,8 +26,14 @@ const WRITING: [&str; 4] = [
     "sql/queries/transfer-violations.sql",
 ];
 
-fn server(name: &str) -> &'static Server {
-    servers().iter().find(|server| server.name == name).unwrap()
+/// Built, without the others.
+fn server(name: &str) -> Server {
+    let folders = Folders::find(&FolderArgs::default()).unwrap();
+    let described = Server::read_all(&folders).unwrap();
+    let mut found = described.into_iter().filter(|server| server.name == name);
+    let server = found.next().unwrap();
+    server.build(&folders.root).unwrap();
+    server
 }
 
 /// `lanebench …` on the shop, with these servers attached.
@@ -74,7 +81,7 @@ fn assert_outcome(trial: &Trial, code: Code, outcome: Outcome, words: &str) {
 fn servers_that_run_already_are_measured_one_at_a_time_and_run_on() {
     let _turn = support::turn();
     let shop = Shop::open();
-    let running = ["deadpool", "sqlx", "r2d2"].map(|name| (name, shop.start(server(name), &[])));
+    let running = ["deadpool", "sqlx", "r2d2"].map(|name| (name, shop.start(&server(name), &[])));
     let named: Vec<(&str, &Running)> = running
         .iter()
         .map(|(name, running)| (*name, running))
@@ -139,7 +146,7 @@ fn rows_that_an_attached_server_wrote_are_put_back_before_the_next_trial() {
         let file = root().join(file);
         fs::copy(&file, shop.folder.path().join(file.file_name().unwrap())).unwrap();
     }
-    let running = shop.start(server("deadpool"), &[]);
+    let running = shop.start(&server("deadpool"), &[]);
     let results = tempfile::tempdir().unwrap();
     let arguments = "run transfer --preset smoke --blocks 3 --closed 4 --pool 4";
     let command = attached(&shop, &[("deadpool", &running)], arguments);
@@ -156,8 +163,8 @@ fn another_attached_server_that_works_makes_a_trial_invalid() {
     let _turn = support::turn();
     let shop = Shop::open();
     let (measured, other) = (
-        shop.start(server("deadpool"), &[]),
-        shop.start(server("sqlx"), &[]),
+        shop.start(&server("deadpool"), &[]),
+        shop.start(&server("sqlx"), &[]),
     );
     let results = tempfile::tempdir().unwrap();
     let arguments = "run point-read -s deadpool --preset smoke --closed 4 --pool 4";
@@ -189,7 +196,7 @@ fn another_attached_server_that_works_makes_a_trial_invalid() {
 fn an_attached_server_is_verified_in_the_profile_it_runs_in() {
     let _turn = support::turn();
     let shop = Shop::open();
-    let running = shop.start(server("threads"), &["--profile", "defaults"]);
+    let running = shop.start(&server("threads"), &["--profile", "defaults"]);
     let arguments = "verify -w point-read,hello --pool 4";
     let output = attached(&shop, &[("threads", &running)], arguments)
         .output()
@@ -207,8 +214,8 @@ fn an_attached_server_is_verified_in_the_profile_it_runs_in() {
 #[test]
 fn what_cannot_be_attached_to_is_refused_in_one_line() {
     let shop = Shop::open();
-    let running = shop.start(server("deadpool"), &[]);
-    let nobody = shop.start(server("sqlx"), &[]);
+    let running = shop.start(&server("deadpool"), &[]);
+    let nobody = shop.start(&server("sqlx"), &[]);
     let nobody_at = nobody.base.clone();
     assert!(nobody.stop().success());
     let base = &running.base;
@@ -251,7 +258,7 @@ fn what_cannot_be_attached_to_is_refused_in_one_line() {
         (
             "sqlx=http://no-such-host.invalid:1".to_owned(),
             "--pool 4",
-            "cannot find this host".to_owned(),
+            "this host cannot be found".to_owned(),
         ),
     ] {
         let arguments = format!("run point-read --scale 0.01 {flags} --attach");
