@@ -21,20 +21,28 @@ RUN for package in server-deadpool server-sqlx server-r2d2 server-threads harnes
       cargo build --locked --release -p "$package" || exit; \
     done
 
-# The programs that `docker compose up` runs share a stage, since they share most of what is compiled.
-FROM dependencies AS programs
-COPY . .
-# Older than what was built from the empty ones, they would count as built.
-RUN find . -name '*.rs' -not -path './target/*' -exec touch {} + \
- && for package in server-deadpool server-sqlx server-r2d2 server-threads harness; do \
-      LANEBENCH_BUILD_RUSTC="$(rustc --version)" cargo build --locked --release -p "$package" || exit; \
+# The servers that `docker compose up` runs share a stage, since they share most of what is compiled. A change to the harness
+# changes nothing here.
+FROM dependencies AS servers
+COPY workloads workloads
+COPY servers servers
+# Older than what was built from the empty ones, sources would count as built.
+RUN find workloads servers -name '*.rs' -exec touch {} + \
+ && for name in deadpool sqlx r2d2 threads; do \
+      cargo build --locked --release -p "server-$name" || exit; \
     done
 
-FROM programs AS diesel-program
+FROM servers AS diesel-program
 RUN cargo build --locked --release -p server-diesel
 
-FROM programs AS pipelined-program
+FROM servers AS pipelined-program
 RUN cargo build --locked --release -p server-pipelined
+
+FROM servers AS harness
+COPY sql sql
+COPY harness harness
+RUN find harness -name '*.rs' -exec touch {} + \
+ && LANEBENCH_BUILD_RUSTC="$(rustc --version)" cargo build --locked --release -p harness
 
 # What all images are made on: somebody who is not root, and a first process that passes signals on and reaps.
 FROM debian:bookworm-slim AS base
@@ -64,16 +72,16 @@ HEALTHCHECK --interval=1s --timeout=310s --retries=30 CMD ["healthy", "/usage"]
 ENTRYPOINT ["tini", "--", "server"]
 
 FROM server AS deadpool
-COPY --from=programs /build/target/release/server-deadpool /usr/local/bin/server
+COPY --from=servers /build/target/release/server-deadpool /usr/local/bin/server
 
 FROM server AS sqlx
-COPY --from=programs /build/target/release/server-sqlx /usr/local/bin/server
+COPY --from=servers /build/target/release/server-sqlx /usr/local/bin/server
 
 FROM server AS r2d2
-COPY --from=programs /build/target/release/server-r2d2 /usr/local/bin/server
+COPY --from=servers /build/target/release/server-r2d2 /usr/local/bin/server
 
 FROM server AS threads
-COPY --from=programs /build/target/release/server-threads /usr/local/bin/server
+COPY --from=servers /build/target/release/server-threads /usr/local/bin/server
 
 FROM server AS diesel
 COPY --from=diesel-program /build/target/release/server-diesel /usr/local/bin/server
@@ -83,7 +91,7 @@ COPY --from=pipelined-program /build/target/release/server-pipelined /usr/local/
 
 FROM base AS lanebench
 COPY --from=manifests /descriptions .
-COPY --from=programs /build/target/release/lanebench /usr/local/bin/lanebench
+COPY --from=harness /build/target/release/lanebench /usr/local/bin/lanebench
 # Where a volume for the results goes: a new one takes over whose this folder is.
 USER root
 RUN install --directory --owner lanebench results
