@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use rustix::thread::{CpuSet as Mask, Pid, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-use crate::machine::{cpus_of, family};
+use crate::machine::family;
 
 /// CPUs by number, ascending. Empty means: wherever the operating system likes.
 pub type CpuSet = Vec<usize>;
@@ -65,17 +65,16 @@ impl CpuPlan {
         }
     }
 
-    /// For servers and a database that run already, who knows where: the generator is where this process is allowed.
+    /// For servers and a database that run already, who knows where: only the generator is put anywhere.
     ///
     /// # Errors
     /// The operating system does not tell.
     pub fn of_the_generator_alone() -> Result<CpuPlan> {
-        let here = CpuPlan::for_this_machine()?;
         Ok(CpuPlan {
-            generator: cpus_of(&here),
             server: CpuSet::new(),
             database: CpuSet::new(),
             note: "where server and database run is not observed".into(),
+            ..CpuPlan::for_this_machine()?
         })
     }
 

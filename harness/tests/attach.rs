@@ -18,13 +18,32 @@ use harness::server::Server;
 use support::campaigns::{campaign_in, lanebench, run_into, said};
 use support::servers::{Running, Shop, root};
 
-/// What `transfer` is made of.
-const WRITING: [&str; 4] = [
-    "workloads/definitions/transfer.toml",
-    "sql/queries/transfer.sql",
-    "sql/queries/transfer-effects.sql",
-    "sql/queries/transfer-violations.sql",
+/// Files, and what in them is too large for a hundredth of the shop, with what is not.
+const SMALL: [(&str, &str, &str); 5] = [
+    ("workloads/definitions/point-read.toml", "100_000", "1_000"),
+    ("workloads/definitions/transfer.toml", "10_000", "100"),
+    ("sql/queries/transfer.sql", "", ""),
+    ("sql/queries/transfer-effects.sql", "", ""),
+    ("sql/queries/transfer-violations.sql", "", ""),
 ];
+
+fn small_shop() -> Shop {
+    let shop = Shop::open();
+    for (file, large, small) in SMALL {
+        let file = root().join(file);
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(
+            shop.folder.path().join(file.file_name().unwrap()),
+            if large.is_empty() {
+                text
+            } else {
+                text.replace(large, small)
+            },
+        )
+        .unwrap();
+    }
+    shop
+}
 
 /// Built, without the others.
 fn server(name: &str) -> Server {
@@ -80,7 +99,7 @@ fn assert_outcome(trial: &Trial, code: Code, outcome: Outcome, words: &str) {
 #[test]
 fn servers_that_run_already_are_measured_one_at_a_time_and_run_on() {
     let _turn = support::turn();
-    let shop = Shop::open();
+    let shop = small_shop();
     let running = ["deadpool", "sqlx", "r2d2"].map(|name| (name, shop.start(&server(name), &[])));
     let named: Vec<(&str, &Running)> = running
         .iter()
@@ -141,11 +160,7 @@ fn servers_that_run_already_are_measured_one_at_a_time_and_run_on() {
 #[test]
 fn rows_that_an_attached_server_wrote_are_put_back_before_the_next_trial() {
     let _turn = support::turn();
-    let shop = Shop::open();
-    for file in WRITING {
-        let file = root().join(file);
-        fs::copy(&file, shop.folder.path().join(file.file_name().unwrap())).unwrap();
-    }
+    let shop = small_shop();
     let running = shop.start(&server("deadpool"), &[]);
     let results = tempfile::tempdir().unwrap();
     let arguments = "run transfer --preset smoke --blocks 3 --closed 4 --pool 4";
@@ -161,7 +176,7 @@ fn rows_that_an_attached_server_wrote_are_put_back_before_the_next_trial() {
 #[test]
 fn another_attached_server_that_works_makes_a_trial_invalid() {
     let _turn = support::turn();
-    let shop = Shop::open();
+    let shop = small_shop();
     let (measured, other) = (
         shop.start(&server("deadpool"), &[]),
         shop.start(&server("sqlx"), &[]),
@@ -195,7 +210,7 @@ fn another_attached_server_that_works_makes_a_trial_invalid() {
 #[test]
 fn an_attached_server_is_verified_in_the_profile_it_runs_in() {
     let _turn = support::turn();
-    let shop = Shop::open();
+    let shop = small_shop();
     let running = shop.start(&server("threads"), &["--profile", "defaults"]);
     let arguments = "verify -w point-read,hello --pool 4";
     let output = attached(&shop, &[("threads", &running)], arguments)
@@ -213,7 +228,7 @@ fn an_attached_server_is_verified_in_the_profile_it_runs_in() {
 
 #[test]
 fn what_cannot_be_attached_to_is_refused_in_one_line() {
-    let shop = Shop::open();
+    let shop = small_shop();
     let running = shop.start(&server("deadpool"), &[]);
     let nobody = shop.start(&server("sqlx"), &[]);
     let nobody_at = nobody.base.clone();

@@ -27,7 +27,7 @@ fn results() -> TempDir {
 }
 
 fn run(stack: &Stack, arguments: &str, results: &Path) -> Ended {
-    let arguments = format!("run {arguments} --pool 4 --scale 0.01 --out results/it");
+    let arguments = format!("run {arguments} --pool 4 --out results/it");
     stack.harness(&arguments, Some(results))
 }
 
@@ -60,10 +60,7 @@ fn images_verify_and_measure_one_server_at_a_time() {
     let Some(engine) = engine() else { return };
     let _turn = support::turn();
     let stack = Stack::start(&engine, &["deadpool", "threads"]);
-    let verified = stack.harness(
-        "verify -w point-read,transfer,hello --pool 4 --scale 0.01",
-        None,
-    );
+    let verified = stack.harness("verify -w point-read,transfer,hello --pool 4", None);
     assert_eq!(verified.status, 0, "{}", verified.said);
     let rows = verified.said.lines().filter(|line| line.ends_with(" ok"));
     assert_eq!(rows.count(), 6, "{}", verified.said);
@@ -131,6 +128,6 @@ fn a_database_that_is_started_anew_under_load_makes_the_trial_invalid_and_the_se
         (Verdict::Invalid, Outcome::Tripped),
         "{restart:?}"
     );
-    let verified = stack.harness("verify -w point-read --pool 4 --scale 0.01", None);
+    let verified = stack.harness("verify -w point-read --pool 4", None);
     assert_eq!(verified.status, 0, "{}", verified.said);
 }

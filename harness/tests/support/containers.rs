@@ -126,7 +126,7 @@ impl Stack {
             database: database(&prefix),
             prefix,
         };
-        let seeded = stack.harness("database seed --scale 0.01", None);
+        let seeded = stack.harness("database seed", None);
         assert_eq!(seeded.status, 0, "{}", seeded.said);
         for name in servers {
             let image = confined(name, &stack.prefix)
