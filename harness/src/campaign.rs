@@ -26,6 +26,9 @@ use crate::table::label;
 /// Raised whenever a reader of the previous version would misread the file.
 pub const SCHEMA: u32 = 2;
 
+/// A small campaign's results.
+const ROOM_BYTES: usize = 16 << 20;
+
 /// One results folder's record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Campaign {
@@ -136,11 +139,14 @@ pub struct ServerRecord {
     pub about: String,
     /// An earlier server of the campaign that is started with the very same command: an A/A pair.
     pub same_as: Option<String>,
-    /// SHA-256 of the program.
+    /// SHA-256 of the program; absent where it was not started here.
     pub binary_sha256: Option<String>,
     /// Workloads of the plan that it does not serve, each with the reason.
     #[serde(default)]
     pub skips: Vec<(String, String)>,
+    /// The URL of a server that was attached to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attached: Option<String>,
     /// What the server says of itself, by profile.
     pub says: Vec<(Profile, serde_json::Value)>,
 }
@@ -204,7 +210,8 @@ pub struct Window {
     pub beside: Option<BesideUse>,
     /// Whole-life figures of the server, warm-up and verification included.
     pub statements_per_request: Option<f64>,
-    pub transactions_per_request: f64,
+    /// Absent where they cannot be counted, as of a server that was attached to.
+    pub transactions_per_request: Option<f64>,
     /// The window second by second, by role.
     pub series: Vec<Second>,
     /// The window second by second, as the load engine saw it.
@@ -349,6 +356,31 @@ impl ResultsFolder {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether results could be written, told before anything is measured. Leaves nothing.
+    ///
+    /// # Errors
+    /// One line that names the folder: it cannot be made, there is no room, or writing is not allowed.
+    pub fn refuse_unwritable(&self) -> Result<()> {
+        let existing = self.path.ancestors().find(|folder| folder.is_dir());
+        let folder = existing.unwrap_or(Path::new("/"));
+        let write = || -> Result<()> {
+            let probe = folder.join(format!(".lanebench-{}", std::process::id()));
+            let written = File::create(&probe).and_then(|mut file| {
+                file.write_all(&vec![0; ROOM_BYTES])?;
+                file.sync_all()
+            });
+            let _ = fs::remove_file(&probe);
+            Ok(written?)
+        };
+        write().with_context(|| {
+            format!(
+                "no results could be written to {} ({} MiB are wanted)",
+                folder.display(),
+                ROOM_BYTES >> 20
+            )
+        })
     }
 
     /// Where a trial's interval log goes.

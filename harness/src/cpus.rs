@@ -65,13 +65,27 @@ impl CpuPlan {
         }
     }
 
+    /// For servers and a database that run already, who knows where: only the generator is put anywhere.
+    ///
+    /// # Errors
+    /// The operating system does not tell.
+    pub fn of_the_generator_alone() -> Result<CpuPlan> {
+        Ok(CpuPlan {
+            server: CpuSet::new(),
+            database: CpuSet::new(),
+            note: "where server and database run is not observed".into(),
+            ..CpuPlan::for_this_machine()?
+        })
+    }
+
     /// The plan in one line.
     pub fn describe(&self) -> String {
-        let list = |cpus: &[usize]| {
-            cpus.iter()
-                .map(usize::to_string)
-                .collect::<Vec<_>>()
-                .join(",")
+        let list = |cpus: &[usize]| match cpus {
+            [] => "not observed".to_owned(),
+            cpus => {
+                let numbers: Vec<String> = cpus.iter().map(usize::to_string).collect();
+                numbers.join(",")
+            }
         };
         format!(
             "generator {}, server {}, database {} ({})",

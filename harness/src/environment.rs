@@ -44,7 +44,8 @@ impl Environment {
             cgroup_cpu_limit: cgroup_cpu_limit(),
             open_files_limit: rustix::process::getrlimit(rustix::process::Resource::Nofile).current,
             virtual_machine: cpuinfo.contains(" hypervisor"),
-            rustc: output_of(root, "rustc", &["--version"]),
+            rustc: output_of(root, "rustc", &["--version"])
+                .or_else(|| option_env!("LANEBENCH_BUILD_RUSTC").map(str::to_owned)),
             build_profile: if cfg!(debug_assertions) {
                 "debug"
             } else {
@@ -52,7 +53,7 @@ impl Environment {
             }
             .to_owned(),
             cargo_lock_sha256: sha256_of(&root.join("Cargo.lock")),
-            git_commit: output_of(root, "git", &["rev-parse", "HEAD"]),
+            git_commit: output_of(root, "git", &["rev-parse", "HEAD"]).or_else(commit_of_the_image),
             git_dirty: output_of(root, "git", &["status", "--porcelain"])
                 .map(|changes| !changes.is_empty()),
         }
@@ -70,6 +71,12 @@ pub fn sha256(content: &[u8]) -> String {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
+}
+
+/// An image has no history to ask; whoever built it may have said.
+fn commit_of_the_image() -> Option<String> {
+    let commit = std::env::var("LANEBENCH_COMMIT").ok();
+    commit.filter(|commit| !commit.is_empty())
 }
 
 fn line_of(file: &str) -> Option<String> {

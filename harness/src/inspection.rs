@@ -37,12 +37,13 @@ pub struct Inspection {
     pub distinct_requests: u64,
     /// Absent where `pg_stat_statements` cannot be read.
     pub statements_per_request: Option<f64>,
-    pub transactions_per_request: f64,
+    /// Absent where the server was attached to: its sessions report them too late.
+    pub transactions_per_request: Option<f64>,
     /// Absent where the connection cannot be relayed.
     pub round_trips_per_request: Option<f64>,
 }
 
-/// What starting and stopping a server costs the database without a single request.
+/// What starting and stopping a server costs the database without a single request; nothing where it was attached to.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StartupCost {
     pub statements: Option<Statements>,
@@ -71,6 +72,13 @@ pub fn startup_cost(
     let (statements, commits) = (monitor.statements()?, monitor.commits()?);
     let running = RunningServer::start(server, settings, run_folder, stop)?;
     let about = running.about.clone();
+    if server.attached.is_some() {
+        let cost = StartupCost {
+            statements: statements.map(|_| Statements::default()),
+            transactions: 0,
+        };
+        return Ok((cost, about));
+    }
     running.stop()?;
     monitor.wait_until_alone(stop)?;
     let cost = StartupCost {
@@ -83,7 +91,7 @@ pub fn startup_cost(
     Ok((cost, about))
 }
 
-/// Starts the server behind a counting relay, asks for every distinct answer once, and counts.
+/// Starts the server behind a counting relay, unless it is attached to, asks for every distinct answer once, and counts.
 ///
 /// # Errors
 /// [`WrongAnswers`] where an answer is not as expected; otherwise as [`startup_cost`].
@@ -98,10 +106,17 @@ pub fn inspect(
     let Provisioned {
         database,
         monitor,
+        settler,
         run_folder,
         ..
     } = provisioned;
-    let relay = relay_to(&settings.database_url)?;
+    if server.attached.is_some() && workload.writes() {
+        settler.distrust();
+    }
+    let relay = match server.attached {
+        Some(_) => None,
+        None => relay_to(&settings.database_url)?,
+    };
     let settings = match &relay {
         Some((_, url)) => Settings {
             database_url: url.clone(),
@@ -136,9 +151,12 @@ pub fn inspect(
         statements_per_request: own_statements.map(|((after, before), startup)| {
             per_request(after.since(before).since(startup).calls)
         }),
-        transactions_per_request: per_request(
-            (monitor.commits()? - commits).saturating_sub(startup.transactions),
-        ),
+        transactions_per_request: match server.attached {
+            Some(_) => None,
+            None => Some(per_request(
+                (monitor.commits()? - commits).saturating_sub(startup.transactions),
+            )),
+        },
         round_trips_per_request: round_trips.map(per_request),
     };
     // After its statements have been read: those of the audit are not the server's.

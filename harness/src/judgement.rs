@@ -7,12 +7,13 @@ use anyhow::Result;
 use load::{Histogram, Outcome, RequestCounts};
 use workloads::Workload;
 
+use crate::attach;
 use crate::audit;
 use crate::beside::Beside;
 use crate::campaign::{
     DatabaseUse, Latency, LoadSecond, Percentile, ServerUse, SessionUse, Window,
 };
-use crate::checks::{self, Check, Code, Held, Regular, Seen, Throughput};
+use crate::checks::{self, Check, Code, Held, Lifetime, Regular, Seen, Throughput};
 use crate::cpu_time;
 use crate::cpus::CpuPlan;
 use crate::database::Database;
@@ -50,7 +51,8 @@ impl Totals {
 /// What is read at both edges of a window, found beforehand so that an edge takes no longer than it must.
 #[derive(Debug)]
 pub struct Gauges {
-    server: u32,
+    /// None where the server was attached to: it is observed by its own account alone.
+    server: Option<u32>,
     postmaster: Option<u32>,
     cpus: Vec<usize>,
     throttling: Seen<Throttling>,
@@ -61,12 +63,13 @@ impl Gauges {
     pub fn of(server: &RunningServer, database: &Database, plan: &CpuPlan) -> Gauges {
         let (own, server) = (std::process::id(), server.pid());
         let postmaster = database.postmaster_pid;
-        let others: Vec<u32> = std::iter::once(server).chain(postmaster).collect();
+        let others: Vec<u32> = server.into_iter().chain(postmaster).collect();
+        let limited: Vec<u32> = std::iter::once(own).chain(server).collect();
         Gauges {
             server,
             postmaster,
             cpus: machine::cpus_of(plan),
-            throttling: Throttling::of(&[own, server]),
+            throttling: Throttling::of(&limited),
             pressure: Pressure::of(own, &others),
         }
     }
@@ -74,11 +77,19 @@ impl Gauges {
     /// # Errors
     /// The server does not answer, or the connection to the database is lost.
     pub fn read(&self, server: &RunningServer, monitor: &mut Monitor) -> Result<Edge> {
+        let usage = server.usage()?;
+        let by_its_account = usage
+            .cpu_seconds
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         Ok(Edge {
-            usage: server.usage()?,
-            server_cpu: cpu_time::of_process(self.server),
+            server_cpu: match self.server {
+                Some(server) => cpu_time::of_process(server),
+                None => by_its_account,
+            },
+            usage,
+            server_seen: self.server.is_some(),
             database_cpu: self.postmaster.and_then(cpu_time::of_family),
-            server_started: machine::started(self.server),
+            server_started: self.server.and_then(machine::started),
             ticks: CpuTicks::now(&self.cpus),
             throttled: self
                 .throttling
@@ -102,6 +113,8 @@ impl Gauges {
 pub struct Edge {
     usage: Usage,
     server_cpu: Option<Duration>,
+    /// Whether its process is one of ours.
+    server_seen: bool,
     database_cpu: Option<Duration>,
     server_started: Option<u64>,
     ticks: Seen<CpuTicks>,
@@ -170,10 +183,12 @@ impl Measured {
 }
 
 /// What PostgreSQL counted over the server's whole life.
+///
+/// Of a server that was attached to it is the time of the trial, which no start or stop is part of.
 struct WholeLife {
     /// Without what a start and a stop cost.
     statements: Option<Statements>,
-    commits: u64,
+    commits: Seen<u64>,
     since_ready: Option<Queries>,
 }
 
@@ -190,7 +205,10 @@ impl WholeLife {
         let queries = monitor.queries()?;
         Ok(WholeLife {
             statements,
-            commits: commits.saturating_sub(startup.transactions),
+            commits: match subject.server.attached {
+                None => Ok(commits.saturating_sub(startup.transactions)),
+                Some(_) => Err(attach::LATE_TRANSACTIONS.to_owned()),
+            },
             since_ready: queries
                 .zip(measured.when_ready.as_ref())
                 .map(|(after, ready)| after.since(ready)),
@@ -213,7 +231,7 @@ pub fn judge(
     monitor.wait_until_alone(stop)?;
     let life = WholeLife::read(subject, &measured, monitor)?;
     let unobserved = monitor.unobserved().unwrap_or("pg_stat_statements");
-    let mut all = vec![checks::contract_kept()];
+    let mut all = vec![checks::contract_kept(subject.server.attached.is_some())];
     all.extend(of_the_load(&measured, rung));
     all.extend(of_the_machine(&measured));
     all.extend(of_the_sessions(subject, workload, &measured));
@@ -285,22 +303,34 @@ fn of_the_load(measured: &Measured, rung: Rung) -> Vec<Check> {
 
 fn of_the_machine(measured: &Measured) -> Vec<Check> {
     let Measured { start, end, .. } = measured;
-    let server = start
-        .server_started
-        .map(|started| (started, end.server_started))
-        .ok_or_else(|| "no /proc tells".to_owned());
+    let between = (end.at - start.at).as_secs_f64();
+    let server = lifetime(start, end, between);
     let stolen = both(&start.ticks, &end.ticks).map(|(start, end)| end.stolen_since(start));
     let throttled =
         both(&start.throttled, &end.throttled).map(|(start, end)| end.saturating_sub(start));
-    let between_us = (end.at - start.at).as_secs_f64() * 1e6;
     let waited = both(&start.waited_us, &end.waited_us)
-        .map(|(start, end)| end.saturating_sub(start) as f64 / between_us);
+        .map(|(start, end)| end.saturating_sub(start) as f64 / (between * 1e6));
     vec![
         checks::restart(server, (start.vitals.started, end.vitals.started)),
         checks::steal(stolen),
-        checks::throttle(throttled),
+        checks::throttle(throttled, start.server_seen),
         checks::pressure(waited),
     ]
+}
+
+fn lifetime(start: &Edge, end: &Edge, between: f64) -> Seen<Lifetime> {
+    let uptimes = end.usage.uptime_seconds.zip(start.usage.uptime_seconds);
+    match (start.server_started, uptimes) {
+        (Some(started), _) => Ok(Lifetime::Ticks {
+            start: started,
+            end: end.server_started,
+        }),
+        (None, Some((now, before))) if !start.server_seen => Ok(Lifetime::Uptime {
+            grew: now - before,
+            between,
+        }),
+        (None, _) => Err("neither /proc nor /usage tells".to_owned()),
+    }
 }
 
 fn both<T: Copy>(start: &Seen<T>, end: &Seen<T>) -> Seen<(T, T)> {
@@ -350,7 +380,7 @@ fn of_the_statements(
         statements,
     });
     let transactions = match subject.settings.profile {
-        Profile::Parity => checks::transactions(life.commits, asked.transactions),
+        Profile::Parity => checks::transactions(life.commits.clone(), asked.transactions),
         Profile::Defaults => checks::does_not_apply(Code::Xact, "as it ships a pool may ping"),
     };
     vec![
@@ -426,7 +456,11 @@ fn window(measured: Measured, life: &WholeLife, delay_ms: Option<f64>) -> Window
         statements_per_request: life
             .statements
             .map(|statements| per_request(statements.calls)),
-        transactions_per_request: per_request(life.commits),
+        transactions_per_request: life
+            .commits
+            .as_ref()
+            .ok()
+            .map(|&commits| per_request(commits)),
         series: sampled.seconds,
         load: seconds,
         response_percentiles: percentiles(&response),

@@ -1,5 +1,6 @@
 //! The harness of lanebench: it provides the database, runs the servers as processes, measures, verifies and reports.
 
+pub mod attach;
 pub mod audit;
 pub mod beside;
 pub mod blocks;

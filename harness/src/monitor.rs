@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use postgres::error::SqlState;
+use postgres::types::ToSql;
 use postgres::{Client, Statement};
 
 use crate::database::connection::connect;
@@ -51,6 +52,8 @@ struct Source {
     url: String,
     target_url: String,
     counted: Counted,
+    /// The names of sessions that may be there while they do nothing: those of servers that run already.
+    attached: Vec<String>,
 }
 
 impl fmt::Debug for Monitor {
@@ -153,6 +156,7 @@ impl Monitor {
             url: database.monitor_url.clone(),
             target_url: database.url.clone(),
             counted: database.statements.clone(),
+            attached: Vec::new(),
         })
     }
 
@@ -281,18 +285,30 @@ impl Monitor {
         }
     }
 
-    /// Sessions of clients in the database, other than the monitor's own.
+    /// From now on sessions of these names may be there, as long as they do nothing.
+    pub fn allow_idle(&mut self, names: Vec<String>) {
+        self.source.attached = names;
+    }
+
+    /// The names given to [`Monitor::allow_idle`].
+    pub fn attached(&self) -> &[String] {
+        &self.source.attached
+    }
+
+    /// Sessions of clients in the database, other than the monitor's own and those that may be there.
     ///
     /// # Errors
     /// The connection is lost.
     pub fn sessions(&mut self) -> Result<u64> {
         let query = "SELECT count(*) FROM pg_stat_activity
-             WHERE datname = $1 AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
-        let row = self.client.query_one(query, &[&self.database])?;
+             WHERE datname = $1 AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+                 AND (application_name <> ALL ($2) OR state IS DISTINCT FROM 'idle')";
+        let parameters: [&(dyn ToSql + Sync); 2] = [&self.database, &self.source.attached];
+        let row = self.client.query_one(query, &parameters)?;
         Ok(row.try_get::<_, i64>(0)?.cast_unsigned())
     }
 
-    /// Waits until no client has a session in the database.
+    /// Waits until no client has a session in the database, and attached servers have no query under way.
     ///
     /// # Errors
     /// Some session stays, or the wait is interrupted.

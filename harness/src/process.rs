@@ -1,4 +1,4 @@
-//! One running server process: started, observed over its own HTTP routes, and always stopped.
+//! One running server: started or attached to, observed over its own HTTP routes, and always stopped if it was started.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -17,6 +17,7 @@ use nix::unistd::Pid;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::attach::Attachment;
 use crate::cpus::{self, CpuSet};
 use crate::database::leftovers::RunFolder;
 use crate::folders::Folders;
@@ -100,21 +101,32 @@ impl Profile {
     }
 }
 
-/// A server that has said it is ready. Dropping it kills it.
+/// A server that has said it is ready. Dropping it kills it if it was started here.
 #[derive(Debug)]
 pub struct RunningServer {
     name: String,
-    child: Child,
-    stderr: Option<LastLines>,
+    /// None where it ran already.
+    process: Option<Process>,
     agent: ureq::Agent,
     pub address: SocketAddr,
     /// What `/about` says.
     pub about: Value,
 }
 
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    stderr: Option<LastLines>,
+}
+
 /// What `/usage` says of the process since its start.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Usage {
+    /// The only account of a process that cannot be seen, as is the next; not every server gives them.
+    #[serde(default)]
+    pub cpu_seconds: Option<f64>,
+    #[serde(default)]
+    pub uptime_seconds: Option<f64>,
     pub rss_bytes: u64,
     pub threads: u64,
     pub voluntary_switches: u64,
@@ -125,16 +137,22 @@ pub struct Usage {
 }
 
 impl RunningServer {
-    /// Starts the server on its CPUs and waits for its ready line.
+    /// Starts the server on its CPUs and waits for its ready line. One that runs already has to run with these settings.
     ///
     /// # Errors
-    /// It cannot be started, ends, or is not ready in time; each with the last it said on stderr.
+    /// It cannot be started, ends, or is not ready in time; each with the last it said on stderr. It runs already, with
+    /// other settings.
     pub fn start(
         server: &Server,
         settings: &Settings,
         run: &RunFolder,
         stop: &AtomicBool,
     ) -> Result<RunningServer> {
+        if let Some(attachment) = &server.attached {
+            let running = RunningServer::attach(server, attachment)?;
+            running.refuse_other_settings(settings)?;
+            return Ok(running);
+        }
         let mut child = spawn(server, settings)?;
         run.record_child(child.id())?;
         let stderr = child.stderr.take().map(LastLines::of);
@@ -142,8 +160,7 @@ impl RunningServer {
         // From here on the child is owned by a value whose drop kills it.
         let mut running = RunningServer {
             name: server.name.clone(),
-            child,
-            stderr,
+            process: Some(Process { child, stderr }),
             agent: agent(),
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             about: Value::Null,
@@ -154,8 +171,68 @@ impl RunningServer {
         Ok(running)
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
+    /// A server that runs already.
+    ///
+    /// # Errors
+    /// Its host cannot be found, or it does not answer `/about`.
+    pub fn attach(server: &Server, attachment: &Attachment) -> Result<RunningServer> {
+        let what = || format!("server `{}` attached at {attachment}", server.name);
+        let address = attachment.address().with_context(what)?;
+        let mut running = RunningServer {
+            name: server.name.clone(),
+            process: None,
+            agent: agent(),
+            address,
+            about: Value::Null,
+        };
+        let answer = running.get("/about");
+        running.about = answer.with_context(what)?;
+        Ok(running)
+    }
+
+    /// None where it was attached to: a pid that it tells is one of a machine or container that need not be this one.
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(|process| process.child.id())
+    }
+
+    /// The name of its sessions in PostgreSQL, if it tells.
+    pub fn session_name(&self) -> Option<String> {
+        self.about["application_name"].as_str().map(str::to_owned)
+    }
+
+    /// Which profile it runs in, if it tells.
+    pub fn profile(&self) -> Option<Profile> {
+        serde_json::from_value(self.about["profile"].clone()).ok()
+    }
+
+    fn refuse_other_settings(&self, settings: &Settings) -> Result<()> {
+        let pool = self.about["pool"].as_u64();
+        if pool != Some(settings.pool as u64) {
+            bail!(
+                "server `{}` runs with {} connections in its pool, and --pool asks for {}; both have to be the same",
+                self.name,
+                self.about["pool"],
+                settings.pool
+            );
+        }
+        if self.profile() != Some(settings.profile) {
+            bail!(
+                "server `{}` runs in the profile {}, and --profile asks for {}; both have to be the same",
+                self.name,
+                self.about["profile"],
+                settings.profile.name()
+            );
+        }
+        let threads = self.about["threads"].as_u64();
+        match settings.threads {
+            // A nonblocking lane says 0, and takes no notice.
+            Some(asked) if threads.is_some_and(|own| own != 0 && own != asked as u64) => bail!(
+                "server `{}` runs with {} threads, and {asked} are asked for; both have to be the same",
+                self.name,
+                self.about["threads"]
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// # Errors
@@ -165,16 +242,20 @@ impl RunningServer {
         serde_json::from_value(usage).with_context(|| format!("server `{}`: /usage", self.name))
     }
 
-    /// Asks the server to end (SIGTERM) and waits until it has drained.
+    /// Asks the server to end (SIGTERM) and waits until it has drained. One that was attached to runs on.
     ///
     /// # Errors
     /// It does not end in time, or with another status than 0.
     pub fn stop(mut self) -> Result<()> {
-        self.signal(Signal::SIGTERM);
+        let Some(process) = &mut self.process else {
+            return Ok(());
+        };
+        process.signal(Signal::SIGTERM);
         let end = Instant::now() + STOP_LIMIT;
         // The wait is bounded and has to happen after an interruption too, so it looks at no flag.
         while Instant::now() < end {
-            if let Some(status) = self.exit_status()? {
+            let exited = process.child.try_wait();
+            if let Some(status) = exited.with_context(|| format!("server `{}`", self.name))? {
                 return self.judge_exit(status);
             }
             thread::sleep(Duration::from_millis(2));
@@ -215,12 +296,13 @@ impl RunningServer {
                 address_of(&line).with_context(|| format!("server `{}`", self.name))
             }
             Some(None) => {
-                let status = self
-                    .child
-                    .wait()
+                let process = self.process.as_mut().map(|process| process.child.wait());
+                let status = process
+                    .transpose()
                     .with_context(|| format!("server `{}`", self.name))?;
+                let status = status.map_or_else(String::new, |status| format!(" ({status})"));
                 bail!(
-                    "server `{}` ended before it was ready ({status}){}",
+                    "server `{}` ended before it was ready{status}{}",
                     self.name,
                     self.last_words()
                 )
@@ -248,26 +330,13 @@ impl RunningServer {
         serde_json::from_str(&text).with_context(what)
     }
 
-    fn exit_status(&mut self) -> Result<Option<ExitStatus>> {
-        self.child
-            .try_wait()
-            .with_context(|| format!("server `{}`", self.name))
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Ok(pid) = i32::try_from(self.child.id()) {
-            // It can only fail because the process is gone, which is what is wanted.
-            let _ = kill(Pid::from_raw(pid), signal);
-        }
-    }
-
     /// The end of what the server wrote to stderr, ready to follow a message.
     fn last_words(&self) -> String {
-        let lines = self
-            .stderr
+        let stderr = self
+            .process
             .as_ref()
-            .map(LastLines::text)
-            .unwrap_or_default();
+            .and_then(|process| process.stderr.as_ref());
+        let lines = stderr.map(LastLines::text).unwrap_or_default();
         if lines.is_empty() {
             lines
         } else {
@@ -276,7 +345,16 @@ impl RunningServer {
     }
 }
 
-impl Drop for RunningServer {
+impl Process {
+    fn signal(&self, signal: Signal) {
+        if let Ok(pid) = i32::try_from(self.child.id()) {
+            // It can only fail because the process is gone, which is what is wanted.
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+    }
+}
+
+impl Drop for Process {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = self.child.kill();

@@ -136,7 +136,7 @@ pub fn provision(
 pub fn build(servers: &[Server], folders: &Folders, stop: &AtomicBool) -> Result<()> {
     let mut built: Vec<&[String]> = Vec::new();
     for server in servers {
-        if built.contains(&server.build.as_slice()) {
+        if server.build.is_empty() || built.contains(&server.build.as_slice()) {
             continue;
         }
         signals::check(stop)?;

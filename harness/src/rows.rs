@@ -240,7 +240,7 @@ fn round_trips(campaign: &Campaign, trial: &Trial, windows: &[&Window]) -> Strin
         .iter()
         .map(|window| window.statements_per_request)
         .collect();
-    let transactions: Vec<f64> = windows
+    let transactions: Option<Vec<f64>> = windows
         .iter()
         .map(|window| window.transactions_per_request)
         .collect();
@@ -252,7 +252,7 @@ fn round_trips(campaign: &Campaign, trial: &Trial, windows: &[&Window]) -> Strin
     format!(
         "{}/{}/{}",
         each(statements.and_then(|statements| median(&statements))),
-        each(median(&transactions)),
+        each(transactions.and_then(|transactions| median(&transactions))),
         each(inspected.and_then(|inspection| inspection.round_trips_per_request)),
     )
 }

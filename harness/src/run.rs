@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use workloads::{Catalog, Workload};
 
+use crate::attach::{self, AttachArgs};
 use crate::campaign::{Ladder, Plan, ResultsFolder};
 use crate::checks::Verdict;
 use crate::cpus::CpuPlan;
@@ -67,7 +68,7 @@ pub struct RunArgs {
     pub window: Option<f64>,
 
     /// Connections in each server's pool
-    #[arg(long, default_value_t = 16, value_name = "N")]
+    #[arg(long, env = "LANEBENCH_POOL", default_value_t = 16, value_name = "N")]
     pub pool: usize,
 
     /// Threads of the blocking lanes [default: as many as the pool has connections]
@@ -119,9 +120,16 @@ pub struct RunArgs {
         long,
         value_name = "DIR",
         conflicts_with_all = ["names", "servers", "preset", "blocks", "warmup", "window", "pool", "threads", "closed",
-            "rates", "connections", "arrivals", "profile", "seed", "out", "records"]
+            "rates", "connections", "arrivals", "profile", "seed", "out", "records", "attach"]
     )]
     pub resume: Option<PathBuf>,
+
+    /// Say what would be measured, and that its results could be written; measure nothing
+    #[arg(long, conflicts_with = "resume")]
+    pub dry_run: bool,
+
+    #[command(flatten)]
+    pub attach: AttachArgs,
 
     #[command(flatten)]
     pub database: DatabaseArgs,
@@ -162,14 +170,19 @@ pub fn run(args: &RunArgs, stop: &AtomicBool) -> Result<Verdict> {
         None => {
             let workloads = chosen_workloads(&args.names, &catalog)?;
             args.database.refuse_writes(&workloads)?;
-            let servers = chosen_servers(&args.servers, &folders)?;
+            let attached = attach::servers(&args.attach.attach, &folders)?;
+            let servers = chosen_or_attached(&args.servers, &attached, &folders)?;
             let results = results_folder(args.out.clone(), &folders, &args.names.join("+"))?;
             let plan = plan(args, &workloads, &servers)?;
+            if args.dry_run {
+                return dry_run(&plan, &results);
+            }
             serving = args.serving(results.path())?;
             let begin = Begin {
                 plan,
                 workloads,
                 servers,
+                attached,
                 results,
             };
             Session::begin(begin, folders, &args.database, stop)?
@@ -253,6 +266,55 @@ pub fn chosen_servers(names: &[String], folders: &Folders) -> Result<Vec<Server>
         chosen.push(server);
     }
     Ok(chosen)
+}
+
+/// Those attached to, if any are; of these the ones that are named, if any are named.
+///
+/// # Errors
+/// As [`chosen_servers`]; a server that is named and not attached to.
+pub fn chosen_or_attached(
+    names: &[String],
+    attached: &[Server],
+    folders: &Folders,
+) -> Result<Vec<Server>> {
+    if attached.is_empty() {
+        return chosen_servers(names, folders);
+    }
+    match names {
+        [] => return Ok(attached.to_vec()),
+        [name] if name == ALL => return Ok(attached.to_vec()),
+        _ => {}
+    }
+    let named = |name: &String| {
+        let found = attached.iter().find(|server| server.name == *name);
+        found
+            .cloned()
+            .with_context(|| format!("server `{name}` is not attached to (--attach)"))
+    };
+    names.iter().map(named).collect()
+}
+
+/// Says what a plan comes to, on stderr.
+fn dry_run(plan: &Plan, results: &ResultsFolder) -> Result<Verdict> {
+    results.refuse_unwritable()?;
+    let rungs: usize = plan.ladders.iter().map(|ladder| ladder.rungs.len()).sum();
+    let rungs = rungs + plan.shares.len() * plan.ladders.len();
+    let trials = rungs * plan.servers.len() * plan.profiles.len() * plan.blocks;
+    let workloads: Vec<&str> = plan
+        .ladders
+        .iter()
+        .map(|ladder| ladder.workload.as_str())
+        .collect();
+    eprintln!(
+        "would measure {} with {}: {trials} trials of {} s after {} s of warm-up, pool of {}, preset {}",
+        workloads.join(", "),
+        plan.servers.join(", "),
+        plan.window_seconds,
+        plan.warmup_seconds,
+        plan.pool,
+        plan.preset
+    );
+    Ok(Verdict::Valid)
 }
 
 fn refuse_impossible(args: &RunArgs) -> Result<()> {
@@ -342,7 +404,10 @@ fn plan(args: &RunArgs, workloads: &[Workload], servers: &[Server]) -> Result<Pl
         window_seconds: args.window.unwrap_or(preset.window.as_secs_f64()),
         poisson: args.arrivals == Arrivals::Poisson,
         seed: args.seed,
-        cpus: CpuPlan::for_this_machine()?,
+        cpus: match servers.iter().any(|server| server.attached.is_some()) {
+            true => CpuPlan::of_the_generator_alone()?,
+            false => CpuPlan::for_this_machine()?,
+        },
         shares: args
             .rates
             .iter()

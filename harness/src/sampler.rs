@@ -3,6 +3,7 @@
 
 mod activity;
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use crate::database::connection::connect;
 use crate::machine::{self, Second, Series};
 use crate::monitor::{self, Monitor};
 
-pub use activity::{Activity, Scene, Session, SessionId};
+pub use activity::{Activity, Scene, Session, SessionId, ToldBy};
 
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
 /// So much earlier than that, so that the last of a window of whole seconds comes while everybody is still at work.
@@ -40,8 +41,10 @@ const QUERY: &str = "
 /// What it watches.
 #[derive(Debug, Clone)]
 pub struct Watched {
-    /// The server's process.
-    pub server: u32,
+    /// The server's process, if it was started here.
+    pub server: Option<u32>,
+    /// The name of its sessions, if it was attached to.
+    pub session_name: Option<String>,
     /// PostgreSQL's first process, where it can be seen.
     pub postmaster: Option<u32>,
     pub cpus: CpuPlan,
@@ -93,7 +96,9 @@ impl Sampler {
         let scene = Scene {
             own: vec![pid, monitor.pid],
             target: monitor.database_oid,
-            ports: machine::local_ports(&machine::family(watched.server)),
+            ports: ports(watched.server),
+            lane: watched.session_name.clone(),
+            idle: monitor.attached().to_vec(),
         };
         let (orders, inbox) = mpsc::channel();
         let (outbox, seen) = mpsc::channel();
@@ -165,6 +170,7 @@ impl Watch {
                 server,
                 postmaster,
                 cpus,
+                session_name: _,
             } = &self.watched;
             Series::start(cpus, *server, *postmaster)
         };
@@ -206,8 +212,7 @@ impl Watch {
             Ok(sessions) => {
                 if self.scene.has_stranger(&sessions) {
                     // A lane may have opened a connection since.
-                    let server = machine::family(self.watched.server);
-                    self.scene.ports.extend(machine::local_ports(&server));
+                    self.scene.ports.extend(ports(self.watched.server));
                 }
                 self.activity.add(&sessions, &self.scene);
             }
@@ -232,6 +237,12 @@ impl Watch {
         });
         sessions.collect()
     }
+}
+
+fn ports(server: Option<u32>) -> BTreeSet<u16> {
+    server.map_or_else(BTreeSet::new, |server| {
+        machine::local_ports(&machine::family(server))
+    })
 }
 
 fn cpu_of_this_thread() -> Duration {

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use workloads::Workload;
 
+use crate::attach::Attachment;
 use crate::folders::Folders;
 use crate::notice;
 
@@ -40,6 +41,8 @@ pub struct Server {
     pub run: Vec<String>,
     /// Shapes and workloads it does not serve, each with the reason.
     pub skip: BTreeMap<String, String>,
+    /// Where it runs already, if it is not the harness that starts it.
+    pub attached: Option<Attachment>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -170,6 +173,7 @@ fn read(file: &Path, root: &Path) -> Result<Server> {
         build: wire.build,
         run,
         skip: wire.skip,
+        attached: None,
     })
 }
 
@@ -195,6 +199,7 @@ mod tests {
             build: Vec::new(),
             run: Vec::new(),
             skip: skip.iter().map(reason).collect(),
+            attached: None,
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use workloads::{Catalog, Workload};
 
+use crate::attach::{self, Attachment};
 use crate::blocks::{Block, Course};
 use crate::campaign::{Campaign, Plan, Reference, ResultsFolder, SCHEMA, ServerRecord, State};
 use crate::checks::Verdict;
@@ -42,6 +43,8 @@ pub struct Begin {
     pub plan: Plan,
     pub workloads: Vec<Workload>,
     pub servers: Vec<Server>,
+    /// All servers that are attached to, be they measured or not.
+    pub attached: Vec<Server>,
     pub results: ResultsFolder,
 }
 
@@ -70,25 +73,32 @@ impl Session {
             plan,
             workloads,
             servers,
+            attached,
             results,
         } = begin;
+        let sessions = attach::session_names(&attached)?;
         let started_at = jiff::Timestamp::now().to_string();
         let mut publication = Publication::begin(results.path(), &plan, started_at)?;
         let says = &mut |words: &str| publication.state(words);
         let rungs = plan.ladders.iter().flat_map(|ladder| &ladder.rungs);
         let busiest = rungs.map(|rung| rung.connections()).max().unwrap_or(1);
-        let rig = Rig::open(&plan, servers, folders, database, says, stop)?;
+        let mut rig = Rig::open(&plan, servers, folders, database, says, stop)?;
+        rig.provisioned.monitor.allow_idle(sessions);
         publication.state("measuring what the load generator can do");
         let generator = rig.generator(&plan, busiest)?;
         let environment = rig.environment();
         let database = rig.provisioned.record();
+        let mut unpublishable = publishable::obstacles(&plan, &environment, &database);
+        if !attached.is_empty() {
+            unpublishable.push(attach::NOT_FRESH.to_owned());
+        }
         let campaign = Campaign {
             schema: SCHEMA,
             lanebench: env!("CARGO_PKG_VERSION").to_owned(),
             started_at: jiff::Timestamp::now().to_string(),
             state: State::Running,
             commands: vec![std::env::args().collect()],
-            unpublishable: publishable::obstacles(&plan, &environment, &database),
+            unpublishable,
             environment,
             generator,
             database,
@@ -123,6 +133,15 @@ impl Session {
         let what = format!("--resume {}", folder.display());
         if campaign.state == State::Complete {
             bail!("{what}: this campaign is complete");
+        }
+        if campaign
+            .servers
+            .iter()
+            .any(|server| server.attached.is_some())
+        {
+            bail!(
+                "{what}: it attached to servers, which need not be those that run now; run a new one"
+            );
         }
         let workloads = campaign.plan.ladders.iter().map(|ladder| {
             let name = &ladder.workload;
@@ -490,6 +509,7 @@ pub(crate) fn server_records(servers: &[Server], workloads: &[Workload]) -> Vec<
             .iter()
             .filter_map(|workload| skipped(server, workload))
             .collect(),
+        attached: server.attached.as_ref().map(Attachment::to_string),
         says: Vec::new(),
     };
     servers.iter().enumerate().map(record).collect()

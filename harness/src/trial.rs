@@ -79,6 +79,9 @@ pub fn run(
 ) -> Result<Trial> {
     let started_at = jiff::Timestamp::now().to_string();
     bench.provisioned.monitor.wait_until_alone(bench.stop)?;
+    if subject.server.attached.is_some() && workload.writes() {
+        bench.provisioned.settler.distrust();
+    }
     let (checks, window) = match measure(bench, subject, (workload, answers), place, witness) {
         Ok(measured) => {
             let monitor = &mut bench.provisioned.monitor;
@@ -150,6 +153,7 @@ fn measure(
     let gauges = Gauges::of(&server, database, &bench.plan.cpus);
     let watched = Watched {
         server: server.pid(),
+        session_name: server.session_name().filter(|_| server.pid().is_none()),
         postmaster: database.postmaster_pid,
         cpus: bench.plan.cpus.clone(),
     };

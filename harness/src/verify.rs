@@ -2,22 +2,23 @@
 
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use comfy_table::{Table, presets};
 use serde::Serialize;
 use workloads::{Catalog, Shape, Workload};
 
+use crate::attach::{self, AttachArgs};
 use crate::checks::Verdict;
 use crate::expected::Answers;
 use crate::folders::{FolderArgs, Folders};
 use crate::inspection::{self, Inspection, StartupCost};
 use crate::live;
 use crate::notice;
-use crate::process::{Profile, Settings};
+use crate::process::{Profile, RunningServer, Settings};
 use crate::provision::{DatabaseArgs, Provisioned};
 use crate::rig::build;
-use crate::run::{ALL, chosen_servers};
+use crate::run::{ALL, chosen_or_attached};
 use crate::selection::by_name;
 use crate::server::Server;
 use crate::signals::Interrupted;
@@ -41,12 +42,15 @@ pub struct VerifyArgs {
     pub servers: Vec<String>,
 
     /// Connections in each server's pool
-    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, env = "LANEBENCH_POOL", default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub pool: u16,
 
     /// Seed of the requests' parameters
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
+
+    #[command(flatten)]
+    pub attach: AttachArgs,
 
     #[command(flatten)]
     pub database: DatabaseArgs,
@@ -99,16 +103,19 @@ pub fn run(args: &VerifyArgs, stop: &AtomicBool) -> Result<Verdict> {
         [] => &[ALL.to_owned()][..],
         named => named,
     };
-    let servers = chosen_servers(named, folders)?;
+    let attached = attach::servers(&args.attach.attach, folders)?;
+    let servers = chosen_or_attached(named, &attached, folders)?;
     build(&servers, folders, stop)?;
+    let sessions = attach::session_names(&attached)?;
     let mut provisioned = Provisioned::open(&args.database, usize::from(args.pool), stop)?;
+    provisioned.monitor.allow_idle(sessions);
     let answers = workloads
         .iter()
         .map(|workload| Awaited::of(workload, &provisioned.database.url, args.seed))
         .collect::<Result<Vec<_>>>()?;
     let mut rows = Vec::new();
     for server in &servers {
-        for profile in [Profile::Parity, Profile::Defaults] {
+        for profile in profiles(server)? {
             let database = (provisioned.database.url.as_str(), usize::from(args.pool));
             let settings = Settings::of(server, profile, folders, database);
             let subject = Subject {
@@ -134,6 +141,17 @@ pub fn run(args: &VerifyArgs, stop: &AtomicBool) -> Result<Verdict> {
     } else {
         Verdict::Valid
     })
+}
+
+/// Both; of a server that is attached to the one it runs in.
+fn profiles(server: &Server) -> Result<Vec<Profile>> {
+    let Some(attachment) = &server.attached else {
+        return Ok(vec![Profile::Parity, Profile::Defaults]);
+    };
+    let own = RunningServer::attach(server, attachment)?.profile();
+    let own =
+        own.with_context(|| format!("server `{}`: /about does not tell its profile", server.name))?;
+    Ok(vec![own])
 }
 
 fn chosen(names: &[String], catalog: Catalog) -> Result<Vec<Workload>> {
@@ -224,6 +242,10 @@ impl Subject<'_> {
     }
 
     fn listen(&mut self, workload: &Workload, channel: &str) -> Result<Verified> {
+        if self.server.attached.is_some() {
+            let why = "subscribers want a server that is started with threads for them";
+            return Ok(Verified::NotSupported(why.to_owned()));
+        }
         let subject = (self.server, &self.settings);
         match live::verify(subject, (workload, channel), self.provisioned, self.stop) {
             Ok(deliveries) => Ok(Verified::Delivered(deliveries)),
@@ -262,7 +284,7 @@ fn print(rows: &[Row]) {
             Verified::Counted(inspection) => [
                 inspection.distinct_requests.to_string(),
                 each(inspection.statements_per_request),
-                each(Some(inspection.transactions_per_request)),
+                each(inspection.transactions_per_request),
                 each(inspection.round_trips_per_request),
                 "ok".to_owned(),
             ],

@@ -85,12 +85,17 @@ fn parity_costs_one_statement_and_one_transaction_and_defaults_show_their_pings(
         for trial in of(&campaign, server, Profile::Parity) {
             assert_eq!(
                 trial.window.as_ref().unwrap().transactions_per_request,
-                1.0,
+                Some(1.0),
                 "{server}"
             );
         }
         for trial in of(&campaign, server, Profile::Defaults) {
-            let seen = trial.window.as_ref().unwrap().transactions_per_request;
+            let seen = trial
+                .window
+                .as_ref()
+                .unwrap()
+                .transactions_per_request
+                .unwrap();
             assert!(
                 (seen - default_transactions).abs() < 0.05,
                 "{server}: {seen}"

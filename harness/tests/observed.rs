@@ -14,7 +14,7 @@ use harness::cpus::CpuPlan;
 use harness::database::leftovers::RunFolder;
 use harness::database::{self, Choice, Database};
 use harness::monitor::Monitor;
-use harness::sampler::{Activity, Sampled, Sampler, Watched};
+use harness::sampler::{Activity, Sampled, Sampler, ToldBy, Watched};
 use postgres::{Client, NoTls};
 use support::TestDatabase;
 
@@ -47,7 +47,8 @@ impl Scene {
     /// What a window sees in which `work` is done, with the process `server` as the server.
     fn window(&self, server: u32, work: impl FnOnce()) -> Sampled {
         let watched = Watched {
-            server,
+            server: Some(server),
+            session_name: None,
             postmaster: self.opened.postmaster_pid,
             cpus: CpuPlan::for_this_machine().unwrap(),
         };
@@ -82,7 +83,7 @@ fn a_full_pool_is_seen_and_so_is_one_session_more() {
     assert!(quiet.samples >= 2, "{quiet:?}");
     assert_eq!(quiet.lane_sessions, Some((3, 3)));
     assert!(
-        quiet.lane_told_by_port && quiet.opened.is_empty(),
+        quiet.told_by == ToldBy::Port && quiet.opened.is_empty(),
         "{quiet:?}"
     );
     assert!(quiet.foreign.is_empty() && quiet.maintenance.is_empty());
@@ -135,7 +136,7 @@ fn sessions_whose_port_tells_nothing_are_taken_for_the_lanes() {
     let seen = scene.window(server.0.id(), two_samples).activity;
     assert_eq!(seen.lane_sessions, Some((2, 2)));
     assert!(
-        !seen.lane_told_by_port && seen.foreign.is_empty(),
+        seen.told_by == ToldBy::Nothing && seen.foreign.is_empty(),
         "{seen:?}"
     );
 }
@@ -190,7 +191,8 @@ fn a_window_is_told_second_by_second() {
 fn a_sampler_without_a_window_ends_without_a_word() {
     let scene = Scene::set();
     let watched = Watched {
-        server: std::process::id(),
+        server: Some(std::process::id()),
+        session_name: None,
         postmaster: None,
         cpus: CpuPlan::of(&[]),
     };

@@ -7,11 +7,23 @@ use super::{Check, Code, Seen, Verdict, check, not_observed};
 const STEAL_LIMIT: f64 = 0.005;
 const PRESSURE_LIMIT: f64 = 0.01;
 
-/// RESTART. `server` is when the server's process started, in ticks since the machine's boot, at the window's start and
-/// end; `None` once the process is gone. `postgresql` is when the postmaster started, at both edges.
+/// A server that was started anew has been up for less long than the window by more than this; the rest is the time between
+/// two readings that belong together.
+const UPTIME_TOLERANCE: f64 = 0.5;
+
+/// What tells a server from the same program started again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Lifetime {
+    /// When its process started, in ticks since the machine's boot, at the window's start and end; `None` once it is gone.
+    Ticks { start: u64, end: Option<u64> },
+    /// By how many seconds its uptime grew by its own account, and how many went by.
+    Uptime { grew: f64, between: f64 },
+}
+
+/// RESTART. `postgresql` is when the postmaster started, at both edges.
 ///
 /// A server that restarts is the lane's own doing; PostgreSQL is the environment's.
-pub fn restart(server: Seen<(u64, Option<u64>)>, postgresql: (SystemTime, SystemTime)) -> Check {
+pub fn restart(server: Seen<Lifetime>, postgresql: (SystemTime, SystemTime)) -> Check {
     if postgresql.0 != postgresql.1 {
         let figure = "PostgreSQL was started anew within the window".to_owned();
         return check(Code::Restart, true, Verdict::Invalid, figure);
@@ -21,7 +33,14 @@ pub fn restart(server: Seen<(u64, Option<u64>)>, postgresql: (SystemTime, System
             Code::Restart,
             &format!("of the server, {why}; PostgreSQL ran on"),
         ),
-        Ok((start, end)) => {
+        Ok(Lifetime::Uptime { grew, between }) => {
+            let figure = format!(
+                "the server's uptime grew by {grew:.1} s in {between:.1} s; PostgreSQL ran on"
+            );
+            let tripped = grew < between - UPTIME_TOLERANCE;
+            check(Code::Restart, tripped, Verdict::Failed, figure)
+        }
+        Ok(Lifetime::Ticks { start, end }) => {
             let figure = match end {
                 Some(end) if end == start => {
                     format!("the server started at tick {start}, at both edges; PostgreSQL ran on")
@@ -45,15 +64,21 @@ pub fn steal(share: Seen<f64>) -> Check {
     )
 }
 
-/// THROTTLE: how many periods of a CPU limit the generator or the server had to sit out within the window.
-pub fn throttle(periods: Seen<u64>) -> Check {
+/// THROTTLE: how many periods of a CPU limit the generator or the server had to sit out within the window; the generator
+/// alone where the server cannot be seen.
+pub fn throttle(periods: Seen<u64>, server_seen: bool) -> Check {
     match periods {
         Err(why) => not_observed(Code::Throttle, &why),
         Ok(periods) => check(
             Code::Throttle,
             periods > 0,
             Verdict::Invalid,
-            format!("throttled in {periods} periods"),
+            match server_seen {
+                true => format!("throttled in {periods} periods"),
+                false => format!(
+                    "the generator was throttled in {periods} periods; the server is not observed"
+                ),
+            },
         ),
     }
 }
@@ -91,20 +116,37 @@ mod tests {
 
     #[test]
     fn a_server_that_started_twice_or_is_gone_has_failed() {
-        let same = restart(Ok((4711, Some(4711))), (STARTED, STARTED));
+        let ticks = |end| Ok(Lifetime::Ticks { start: 4711, end });
+        let same = restart(ticks(Some(4711)), (STARTED, STARTED));
         assert_eq!(same.outcome, Outcome::Passed);
         for end in [Some(4800), None] {
-            let check = restart(Ok((4711, end)), (STARTED, STARTED));
+            let check = restart(ticks(end), (STARTED, STARTED));
             assert_eq!(check.verdict, Verdict::Failed, "{check:?}");
         }
+    }
+
+    #[test]
+    fn a_server_whose_uptime_does_not_grow_with_the_window_was_started_again() {
+        let grew = |grew| {
+            let lifetime = Lifetime::Uptime { grew, between: 3.0 };
+            restart(Ok(lifetime), (STARTED, STARTED)).verdict
+        };
+        assert_eq!([grew(3.01), grew(2.99)], [Verdict::Valid; 2]);
+        assert_eq!([grew(1.0), grew(-40.0)], [Verdict::Failed; 2]);
     }
 
     #[test]
     fn a_postgresql_that_started_twice_makes_a_trial_invalid() {
         let later = STARTED + Duration::from_secs(1);
         for server in [
-            Ok((4711, Some(4711))),
-            Ok((4711, None)),
+            Ok(Lifetime::Ticks {
+                start: 4711,
+                end: Some(4711),
+            }),
+            Ok(Lifetime::Ticks {
+                start: 4711,
+                end: None,
+            }),
             Err("no /proc".into()),
         ] {
             let check = restart(server, (STARTED, later));
@@ -126,10 +168,10 @@ mod tests {
 
     #[test]
     fn one_throttled_period_makes_a_trial_invalid() {
-        assert_eq!(throttle(Ok(0)).outcome, Outcome::Passed);
-        assert_eq!(throttle(Ok(1)).verdict, Verdict::Invalid);
+        assert_eq!(throttle(Ok(0), true).outcome, Outcome::Passed);
+        assert_eq!(throttle(Ok(1), false).verdict, Verdict::Invalid);
         assert_eq!(
-            throttle(Err("no controller".into())).outcome,
+            throttle(Err("no controller".into()), true).outcome,
             Outcome::NotObserved
         );
     }

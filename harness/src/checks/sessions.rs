@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Check, Code, Verdict, check, not_observed};
-use crate::sampler::Activity;
+use crate::sampler::{Activity, ToldBy};
 
 /// CKPT: checkpoints that began within the window. No workload writes so far, so one is always a disturbance.
 pub fn checkpoints(count: u64) -> Check {
@@ -28,10 +28,10 @@ pub fn foreign(activity: &Activity) -> Check {
     let found = in_words(&activity.foreign);
     if found.is_empty() {
         return unseen(Code::Foreign, activity).unwrap_or_else(|| {
-            let told = if activity.lane_told_by_port {
-                "the lane's told by their ports"
-            } else {
-                "all of the target database taken for the lane's"
+            let told = match activity.told_by {
+                ToldBy::Port => "the lane's told by their ports",
+                ToldBy::Name => "the lane's told by their name, other servers' idle",
+                ToldBy::Nothing => "all of the target database taken for the lane's",
             };
             let figure = format!("none in {} samples; {told}", activity.samples);
             check(Code::Foreign, false, Verdict::Invalid, figure)
@@ -103,7 +103,7 @@ mod tests {
         Activity {
             samples: 15,
             lane_sessions: Some((16, 16)),
-            lane_told_by_port: true,
+            told_by: ToldBy::Port,
             ..Activity::default()
         }
     }

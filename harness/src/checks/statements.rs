@@ -91,7 +91,11 @@ fn is_regular(queries: &Queries, regular: Regular) -> bool {
 
 /// XACT: transactions may exceed what was asked for by 0.1 % and 20, since sessions commit a few of their own. For the parity
 /// profile: the pings of a library as it ships are no fault.
-pub fn transactions(commits: u64, asked: Bounds) -> Check {
+pub fn transactions(commits: Seen<u64>, asked: Bounds) -> Check {
+    let commits = match commits {
+        Ok(commits) => commits,
+        Err(why) => return not_observed(Code::Xact, &why),
+    };
     let most = asked.most;
     let figure = format!("{commits} transactions committed, {}", in_words(asked));
     let tripped = commits > most + most / 1000 + 20;
@@ -378,10 +382,12 @@ mod tests {
 
     #[test]
     fn pings_show_as_transactions_nobody_asked_for() {
-        let seen = |commits| transactions(commits, exactly(10_000)).verdict;
+        let seen = |commits| transactions(Ok(commits), exactly(10_000)).verdict;
         assert_eq!(seen(10_030), Verdict::Valid);
         assert_eq!(seen(10_031), Verdict::Misconfigured);
         assert_eq!(seen(20_000), Verdict::Misconfigured);
+        let unseen = transactions(Err("late".into()), exactly(1)).outcome;
+        assert_eq!(unseen, Outcome::NotObserved);
     }
 
     fn at(per_second: f64, at_a_time: usize, mean_ms: Option<f64>) -> Check {

@@ -81,7 +81,12 @@ pub(crate) fn run(
     let mut subscribers = subscribe(running.address, aim, stop)?;
     rest(&mut subscribers, CALM, stop)?;
     let idle = running.usage()?;
-    let cpu = || cpu_time::of_process(running.pid()).ok_or_else(|| anyhow!("the server is gone"));
+    let cpu = || {
+        running
+            .pid()
+            .and_then(cpu_time::of_process)
+            .ok_or_else(|| anyhow!("the server is gone"))
+    };
     let cpu_before = cpu()?;
     let latency = deliver(&mut subscribers, &settings.database_url, aim, stop)?;
     let cpu_used = cpu()?.saturating_sub(cpu_before);

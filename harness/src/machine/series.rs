@@ -53,7 +53,7 @@ pub struct RoleUse {
 #[derive(Debug)]
 pub struct Series {
     cpus: Vec<usize>,
-    server: u32,
+    server: Option<u32>,
     postmaster: Option<u32>,
     start: Instant,
     last: Reading,
@@ -61,7 +61,7 @@ pub struct Series {
 }
 
 impl Series {
-    pub fn start(plan: &CpuPlan, server: u32, postmaster: Option<u32>) -> Series {
+    pub fn start(plan: &CpuPlan, server: Option<u32>, postmaster: Option<u32>) -> Series {
         let cpus = cpus_of(plan);
         let last = Reading::now(&cpus, server, postmaster);
         Series {
@@ -101,14 +101,14 @@ struct Reading {
 }
 
 impl Reading {
-    fn now(cpus: &[usize], server: u32, postmaster: Option<u32>) -> Reading {
+    fn now(cpus: &[usize], server: Option<u32>, postmaster: Option<u32>) -> Reading {
         let pressure = fs::read_to_string(MACHINE_PRESSURE).ok();
         Reading {
             at: Instant::now(),
             ticks: CpuTicks::now(cpus).ok(),
             pressure_us: pressure.and_then(|text| pressure_us(&text)),
             generator: Role::of(&[std::process::id()]),
-            server: Role::of(&[server]),
+            server: server.and_then(|server| Role::of(&[server])),
             database: postmaster.and_then(|postmaster| Role::of(&family(postmaster))),
         }
     }
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn a_process_that_works_for_a_while_shows_in_a_second_of_its_own() {
         let plan = CpuPlan::of(&[0]);
-        let mut series = Series::start(&plan, std::process::id(), None);
+        let mut series = Series::start(&plan, Some(std::process::id()), None);
         let end = Instant::now() + Duration::from_millis(150);
         let mut work = 0_u64;
         while Instant::now() < end {

@@ -184,12 +184,12 @@ fn costs(window: &Window) -> Vec<Figure> {
             "s",
             window.generator_cpu_seconds.to_string(),
         ),
-        (
-            "transactions_per_request",
-            "1",
-            window.transactions_per_request.to_string(),
-        ),
     ];
+    all.extend(
+        window
+            .transactions_per_request
+            .map(|each| ("transactions_per_request", "1", each.to_string())),
+    );
     all.extend(
         window
             .database_cpu_seconds

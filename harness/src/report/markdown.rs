@@ -131,18 +131,18 @@ fn environment(text: &mut String, campaign: &Campaign) {
 
 fn grid(text: &mut String, table: &Table, wanted: &dyn Fn(&str) -> bool) {
     let shown: Vec<usize> = (0..table.header.len())
-        .filter(|&column| wanted(table.header[column]))
+        .filter(|&column| wanted(&table.header[column].text))
         .collect();
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let is_text = |name: &str| matches!(name, "server" | "verdict");
     let rule = |&column: &usize| {
-        if is_text(table.header[column]) {
+        if is_text(&table.header[column].text) {
             ":--"
         } else {
             "--:"
         }
     };
-    let header = shown.iter().map(|&column| escaped(table.header[column]));
+    let header = shown.iter().map(|&column| escaped(&table.header[column].text));
     text.push_str(&line(header.collect()));
     text.push_str(&line(shown.iter().map(rule).map(str::to_owned).collect()));
     for row in &table.rows {

@@ -6,8 +6,8 @@ use crate::report::figure::Scale;
 use crate::rung::Rung;
 use crate::table::label;
 
-/// Half of the room between two steps is shared by the servers.
-const SPREAD: f64 = 0.5;
+/// The share of the room between two steps that the servers stand in.
+const SPREAD: f64 = 0.2;
 
 #[derive(Debug)]
 pub(crate) struct Scene<'a> {

@@ -10,7 +10,7 @@ use crate::theory;
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) caption: String,
-    pub(crate) header: Vec<&'static str>,
+    pub(crate) header: Vec<Cell>,
     pub(crate) rows: Vec<Vec<Cell>>,
 }
 
@@ -58,11 +58,19 @@ pub(crate) fn rows(scene: &Scene<'_>) -> Vec<Table> {
         let open = kind == "open";
         (!steps.is_empty()).then(|| Table {
             caption: format!("{}, {kind} loop: medians over the blocks", scene.name()),
-            header: rows::header(open).iter().map(|(name, _)| *name).collect(),
+            header: rows::header(open).iter().map(column).collect(),
             rows: steps.iter().flat_map(|step| of_step(scene, step)).collect(),
         })
     };
     kinds.into_iter().filter_map(of_kind).collect()
+}
+
+/// A column's name stands as its cells do.
+fn column((name, is_text): &(&str, bool)) -> Cell {
+    match is_text {
+        true => Cell::text((*name).to_owned()),
+        false => Cell::figure((*name).to_owned()),
+    }
 }
 
 fn of_step(scene: &Scene<'_>, step: &Step<'_>) -> Vec<Vec<Cell>> {
@@ -110,14 +118,17 @@ fn group(what: String, trials: &[&Trial]) -> Trials {
         summary: format!("{what}: {} {many} and their checks", trials.len()),
         figures: Table {
             caption: format!("{what}: trials"),
-            header: FIGURES.to_vec(),
+            header: FIGURES
+                .map(|name| column(&(name, name == "verdict")))
+                .into(),
             rows: trials.iter().map(|trial| figures(trial)).collect(),
         },
         checks: Table {
             caption: format!("{what}: checks (✓ passed, ✗ tripped)"),
             header: ["block", "attempt"]
+                .map(|name| column(&(name, false)))
                 .into_iter()
-                .chain(Code::ALL.map(Code::name))
+                .chain(Code::ALL.map(|code| column(&(code.name(), true))))
                 .collect(),
             rows: trials.iter().map(|trial| checks(trial)).collect(),
         },

@@ -32,12 +32,45 @@ pub struct Scene {
     pub target: u32,
     /// TCP ports of the server's process; empty where they cannot be seen.
     pub ports: BTreeSet<u16>,
+    /// The name of the lane's sessions, of a server that was attached to.
+    pub lane: Option<String>,
+    /// The names of sessions that may be there as long as they do nothing: those of all servers attached to.
+    pub idle: Vec<String>,
+}
+
+/// How a lane's sessions were told from others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToldBy {
+    /// By the ports of the server's process.
+    Port,
+    /// By the name that the server gives them.
+    Name,
+    /// Not at all: all in the target database count as the lane's. PostgreSQL knows a port that an address translation or a
+    /// pooler between chose, or none.
+    #[default]
+    Nothing,
 }
 
 impl Scene {
     fn has_port(&self, session: &Session) -> bool {
         let port = session.port.and_then(|port| u16::try_from(port).ok());
         port.is_some_and(|port| self.ports.contains(&port))
+    }
+
+    fn told_by(&self, sessions: &[Session]) -> ToldBy {
+        let by_port = |session: &Session| self.is_in_target(session) && self.has_port(session);
+        match self.lane {
+            Some(_) => ToldBy::Name,
+            None if sessions.iter().any(by_port) => ToldBy::Port,
+            None => ToldBy::Nothing,
+        }
+    }
+
+    /// Whether it is another attached server's and does nothing.
+    fn may_be_there(&self, session: &Session) -> bool {
+        let name = session.application.as_ref();
+        session.state.as_deref() == Some("idle")
+            && name.is_some_and(|name| self.idle.contains(name))
     }
 
     fn is_own(&self, session: &Session) -> bool {
@@ -72,9 +105,7 @@ pub struct Activity {
     pub first: BTreeSet<SessionId>,
     /// Those that were not among them.
     pub opened: BTreeSet<SessionId>,
-    /// Whether the lane's sessions were told by their ports. If not, all in the target database count as the lane's:
-    /// PostgreSQL knows a port that an address translation or a pooler between chose, or none.
-    pub lane_told_by_port: bool,
+    pub told_by: ToldBy,
     /// Sessions that are neither the lane's nor the harness's, with the number of samples they were in.
     pub foreign: BTreeMap<String, u32>,
     /// The same for vacuuming and analysing.
@@ -90,9 +121,7 @@ pub struct Activity {
 impl Activity {
     pub fn add(&mut self, sessions: &[Session], scene: &Scene) {
         if self.samples == 0 {
-            self.lane_told_by_port = sessions
-                .iter()
-                .any(|session| scene.is_in_target(session) && scene.has_port(session));
+            self.told_by = scene.told_by(sessions);
         }
         let mut lane = 0;
         let mut hidden = 0;
@@ -105,6 +134,7 @@ impl Activity {
                     lane += 1;
                     self.add_of_lane(session);
                 }
+                Some("client backend") if scene.may_be_there(session) => {}
                 Some("client backend" | "walsender") => {
                     count(&mut self.foreign, foreign_in_words(session, scene));
                 }
@@ -120,7 +150,12 @@ impl Activity {
     }
 
     fn is_lanes(&self, session: &Session, scene: &Scene) -> bool {
-        scene.is_in_target(session) && (!self.lane_told_by_port || scene.has_port(session))
+        scene.is_in_target(session)
+            && match self.told_by {
+                ToldBy::Port => scene.has_port(session),
+                ToldBy::Name => session.application == scene.lane,
+                ToldBy::Nothing => true,
+            }
     }
 
     fn add_of_lane(&mut self, session: &Session) {
@@ -186,6 +221,7 @@ mod tests {
             own: vec![1, 2],
             target: TARGET,
             ports: (50_010..50_020).collect(),
+            ..Scene::default()
         }
     }
 
@@ -208,7 +244,7 @@ mod tests {
             ),
             (2, Some((1, 2)), 0)
         );
-        assert!(activity.lane_told_by_port && activity.foreign.is_empty());
+        assert!(activity.told_by == ToldBy::Port && activity.foreign.is_empty());
     }
 
     #[test]
@@ -222,6 +258,40 @@ mod tests {
             (activity.lane_sessions, activity.opened.len()),
             (Some((1, 1)), 2)
         );
+    }
+
+    #[test]
+    fn sessions_of_another_attached_server_are_foreign_once_they_do_something() {
+        let of = |pid, name: &str, state: &str| Session {
+            application: Some(name.into()),
+            state: Some(state.into()),
+            ..lanes(pid)
+        };
+        let attached = Scene {
+            target: TARGET,
+            lane: Some("one".into()),
+            idle: vec!["one".into(), "two".into()],
+            ..Scene::default()
+        };
+        let mut activity = Activity::default();
+        activity.add(&[of(10, "one", "active"), of(11, "two", "idle")], &attached);
+        assert_eq!(activity.lane_sessions, Some((1, 1)));
+        assert_eq!(
+            (activity.told_by, activity.foreign.len()),
+            (ToldBy::Name, 0)
+        );
+        for (name, state) in [
+            ("two", "active"),
+            ("two", "idle in transaction"),
+            ("psql", "idle"),
+        ] {
+            let mut activity = activity.clone();
+            activity.add(&[of(10, "one", "idle"), of(11, name, state)], &attached);
+            assert_eq!(
+                (activity.lane_sessions, activity.foreign.len()),
+                (Some((1, 1)), 1)
+            );
+        }
     }
 
     #[test]
@@ -259,7 +329,7 @@ mod tests {
         let behind_nat = [lanes(90), lanes(91)];
         let activity = added(&[&behind_nat]);
         assert_eq!(activity.lane_sessions, Some((2, 2)));
-        assert!(!activity.lane_told_by_port && activity.foreign.is_empty());
+        assert!(activity.told_by == ToldBy::Nothing && activity.foreign.is_empty());
     }
 
     #[test]

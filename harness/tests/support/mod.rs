@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used)]
 
 pub(crate) mod campaigns;
+pub(crate) mod containers;
 pub(crate) mod program;
 pub(crate) mod servers;
 

@@ -54,7 +54,8 @@ fn query(given: &str, lane: &str, statement_timeout_ms: u128) -> String {
     let connect_timeout = CONNECT_TIMEOUT.as_secs() + 1;
     query.push_str(&format!(
         "options={options}-c%20statement_timeout%3D{statement_timeout_ms}\
-         &application_name=lanebench-{lane}&connect_timeout={connect_timeout}"
+         &application_name={}&connect_timeout={connect_timeout}",
+        front::application_name(lane)
     ));
     query
 }

@@ -11,6 +11,12 @@ use crate::{Config, Events, Failure, Laps, Profile, Work};
 /// How long a lane may take to open one connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The name that every session of a lane has in PostgreSQL. `/about` tells it, so that sessions of several servers can be
+/// told apart from outside.
+pub fn application_name(lane: &str) -> String {
+    format!("lanebench-{lane}")
+}
+
 /// How a server reaches PostgreSQL: driver, pool, and the threads that wait for it.
 ///
 /// A lane keeps one statement in flight a connection, unless it is [`Kind::Pipelined`]. When the client of a request goes

@@ -63,7 +63,8 @@ use tokio::runtime::{Builder, Runtime};
 pub use config::{Config, Profile, Timing};
 pub use failure::Failure;
 pub use lane::{
-    CONNECT_TIMEOUT, Cause, Front, Kind, Lane, OpenError, PoolUse, StatementId, no_answer,
+    CONNECT_TIMEOUT, Cause, Front, Kind, Lane, OpenError, PoolUse, StatementId, application_name,
+    no_answer,
 };
 pub use live::{Events, listen_statement};
 pub use server::{StartError, run};

@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use workloads::JSON;
 
 use crate::app::{App, Failures};
+use crate::lane::application_name;
 use crate::routes::answer;
 use crate::timings::Report;
 use crate::{Front, Kind, Lane, Profile, Timing};
@@ -39,6 +40,8 @@ struct About {
     statement_timeout_ms: u128,
     timings: Timing,
     pid: u32,
+    /// Of its sessions in PostgreSQL.
+    application_name: String,
     versions: BTreeMap<&'static str, String>,
     build: Build,
     notes: &'static [&'static str],
@@ -51,15 +54,24 @@ struct Build {
     opt_level: &'static str,
     target: &'static str,
     rustc: &'static str,
+    /// Of the sources, where whoever built an image of them has said it.
+    commit: Option<String>,
 }
 
-const BUILD: Build = Build {
-    version: env!("CARGO_PKG_VERSION"),
-    profile: env!("LANEBENCH_BUILD_PROFILE"),
-    opt_level: env!("LANEBENCH_BUILD_OPT_LEVEL"),
-    target: env!("LANEBENCH_BUILD_TARGET"),
-    rustc: env!("LANEBENCH_BUILD_RUSTC"),
-};
+/// Set in an image at its build.
+const COMMIT_VARIABLE: &str = "LANEBENCH_COMMIT";
+
+fn build() -> Build {
+    let commit = std::env::var(COMMIT_VARIABLE).ok();
+    Build {
+        commit: commit.filter(|commit| !commit.is_empty()),
+        version: env!("CARGO_PKG_VERSION"),
+        profile: env!("LANEBENCH_BUILD_PROFILE"),
+        opt_level: env!("LANEBENCH_BUILD_OPT_LEVEL"),
+        target: env!("LANEBENCH_BUILD_TARGET"),
+        rustc: env!("LANEBENCH_BUILD_RUSTC"),
+    }
+}
 
 pub(crate) async fn about<L: Lane>(State(app): State<Arc<App<L>>>) -> Response {
     let config = &app.config;
@@ -81,12 +93,13 @@ pub(crate) async fn about<L: Lane>(State(app): State<Arc<App<L>>>) -> Response {
         statement_timeout_ms: config.statement_timeout_ms(),
         timings: config.timings,
         pid: std::process::id(),
+        application_name: application_name(L::NAME),
         versions: CRATES
             .iter()
             .chain(L::CRATES)
             .map(|name| (*name, locked_version(LOCK_FILE, name)))
             .collect(),
-        build: BUILD,
+        build: build(),
         notes: L::notes(config.profile),
     })
 }

@@ -27,7 +27,7 @@ pub fn config(flags: &front::Config, lane: &str) -> Result<Config, OpenError> {
     };
     config
         .options(options)
-        .application_name(format!("lanebench-{lane}"))
+        .application_name(front::application_name(lane))
         .connect_timeout(CONNECT_TIMEOUT);
     Ok(config)
 }

@@ -216,7 +216,7 @@ impl Database {
             None => format!("{}:{}", options.get_host(), options.get_port()),
         };
         let options = options
-            .application_name("lanebench-sqlx")
+            .application_name(&front::application_name(Sqlx::NAME))
             .options([("statement_timeout", config.statement_timeout_ms())]);
         Ok(Database { options, address })
     }
