@@ -11,10 +11,15 @@ pub fn obstacles(plan: &Plan, environment: &Environment, database: &DatabaseReco
     if environment.build_profile != "release" {
         found.push("lanebench was built for debugging; build it with --release".to_owned());
     }
-    match environment.git_dirty {
-        Some(false) => {}
-        Some(true) => found.push("files differ from the commit it was built from".to_owned()),
-        None => found.push("the commit it was built from is not known".to_owned()),
+    match (&environment.git_commit, environment.git_dirty) {
+        (Some(_), Some(false)) => {}
+        (Some(_), Some(true)) => {
+            found.push("files differ from the commit it was built from".to_owned());
+        }
+        (Some(_), None) => found.push(
+            "whether files differed from the commit it was built from is not known".to_owned(),
+        ),
+        (None, _) => found.push("the commit it was built from is not known".to_owned()),
     }
     if let Some(governor) = environment
         .governor

@@ -192,7 +192,7 @@ fn confined(target: &str, prefix: &str) -> ContainerRequest<GenericImage> {
         .with_security_opt("no-new-privileges")
         .with_env_var(
             "DATABASE_URL",
-            format!("postgres://postgres@{prefix}-postgres:5432/postgres"),
+            format!("postgres://postgres@{prefix}-postgres:5432/shop"),
         )
 }
 
@@ -216,6 +216,8 @@ fn database(prefix: &str) -> Container<GenericImage> {
         .with_container_name(format!("{prefix}-postgres"))
         .with_label(LABEL, std::process::id().to_string())
         .with_env_var("POSTGRES_HOST_AUTH_METHOD", "trust")
+        // Not the one that the harness watches from.
+        .with_env_var("POSTGRES_DB", "shop")
         .with_cmd(settings.iter().flat_map(|setting| ["-c", setting]))
         .start()
         .unwrap_or_else(|error| panic!("{image}: {error}"))
