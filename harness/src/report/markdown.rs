@@ -142,7 +142,9 @@ fn grid(text: &mut String, table: &Table, wanted: &dyn Fn(&str) -> bool) {
             "--:"
         }
     };
-    let header = shown.iter().map(|&column| escaped(&table.header[column].text));
+    let header = shown
+        .iter()
+        .map(|&column| escaped(&table.header[column].text));
     text.push_str(&line(header.collect()));
     text.push_str(&line(shown.iter().map(rule).map(str::to_owned).collect()));
     for row in &table.rows {
