@@ -17,9 +17,10 @@ COPY --from=manifests /stubs .
 RUN cargo fetch --locked
 ENV CARGO_NET_OFFLINE=true
 # Each by itself, as the harness builds them: together they would get each other's features.
-RUN for package in server-deadpool server-sqlx server-r2d2 server-threads harness; do \
-      cargo build --locked --release -p "$package" || exit; \
-    done
+RUN for name in deadpool sqlx r2d2 threads; do \
+      cargo build --locked --release -p "server-$name" || exit; \
+    done \
+ && cargo build --locked --release -p harness --bin lanebench
 
 # The servers that `docker compose up` runs share a stage, since they share most of what is compiled. A change to the harness
 # changes nothing here.
@@ -42,7 +43,7 @@ FROM servers AS harness
 COPY sql sql
 COPY harness harness
 RUN find harness -name '*.rs' -exec touch {} + \
- && LANEBENCH_BUILD_RUSTC="$(rustc --version)" cargo build --locked --release -p harness
+ && LANEBENCH_BUILD_RUSTC="$(rustc --version)" cargo build --locked --release -p harness --bin lanebench
 
 # What all images are made on: somebody who is not root, and a first process that passes signals on and reaps.
 FROM debian:bookworm-slim AS base
