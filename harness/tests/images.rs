@@ -1,7 +1,8 @@
 //! Servers and harness as the images that `docker compose up` runs, with no privileges, against PostgreSQL in a container.
 //!
-//! Without a Docker engine nothing is run, and that is said; `LANEBENCH_TEST_DATABASE=container` makes it a failure.
-//! `LANEBENCH_POSTGRES_IMAGE` names another PostgreSQL. The first run builds the images, which takes minutes.
+//! Without a Docker engine nothing is run, and that is said; `LANEBENCH_TEST_DATABASE=container` makes it a failure, and
+//! `LANEBENCH_TEST_IMAGES=no` leaves them out in any case. `LANEBENCH_POSTGRES_IMAGE` names another PostgreSQL. The first
+//! run builds the images, which takes minutes.
 
 #![allow(clippy::unwrap_used)]
 

@@ -29,6 +29,10 @@ pub(crate) struct Engine(());
 
 /// None, which is said, where there is no engine or the tests are to do without; unless they must not.
 pub(crate) fn engine() -> Option<Engine> {
+    if env::var("LANEBENCH_TEST_IMAGES").as_deref() == Ok("no") {
+        say("not run, images as containers: LANEBENCH_TEST_IMAGES=no");
+        return None;
+    }
     let why = match forced().as_deref() {
         None | Some("container") => match docker(&["info"]) {
             Ok(_) => return Some(Engine(())),
