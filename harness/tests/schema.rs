@@ -27,11 +27,12 @@ fn whole() -> Value {
     record["plan"]["threads"] = json!(4);
     record["plan"]["shares"] = json!([0.5]);
     record["servers"][0]["skips"] = json!([["report", "made up"]]);
+    record["servers"][0]["attached"] = json!("deadpool=http://127.0.0.1:8080");
     record["servers"][0]["says"] =
         json!([["parity", { "lane": "deadpool", "notes": ["made up"] }]]);
     record["inspections"] = json!([{
         "workload": "point-read", "server": "deadpool", "profile": "defaults", "distinct_requests": 4,
-        "statements_per_request": null, "transactions_per_request": 1.0, "round_trips_per_request": 2.0,
+        "statements_per_request": null, "transactions_per_request": null, "round_trips_per_request": 2.0,
     }]);
     record["references"] = json!([{
         "workload": "point-read", "connections": 32, "requests_per_second": 1e3, "of_each": [["deadpool", 1e3]],
