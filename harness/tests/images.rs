@@ -32,6 +32,16 @@ fn run(stack: &Stack, arguments: &str, results: &Path) -> Ended {
     stack.harness(&arguments, Some(results))
 }
 
+/// Whether the load of the first trial is under way: it keeps a log.
+fn has_begun(campaign: &Path) -> bool {
+    let files = fs::read_dir(campaign).into_iter().flatten().flatten();
+    let mut names = files.map(|file| file.path());
+    names.any(|file| {
+        file.extension()
+            .is_some_and(|extension| extension == "hlog")
+    })
+}
+
 #[test]
 fn images_run_without_privileges_and_say_what_they_were_built_from() {
     let Some(engine) = engine() else { return };
@@ -110,8 +120,7 @@ fn a_database_that_is_started_anew_under_load_makes_the_trial_invalid_and_the_se
     let ended = thread::scope(|scope| {
         let arguments = "point-read -s deadpool --preset smoke --closed 4 --warmup 2 --window 8";
         let running = scope.spawn(|| run(&stack, arguments, results.path()));
-        // The first trial's log is made when it starts.
-        stack.wait_for(|| results.path().join("it").is_dir());
+        stack.wait_for(|| has_begun(&results.path().join("it")));
         thread::sleep(Duration::from_secs(5));
         stack.restart_database();
         running.join().unwrap()
