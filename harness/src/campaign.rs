@@ -12,6 +12,7 @@ use load::{Live, Phase};
 use serde::{Deserialize, Serialize};
 
 use crate::checks::{Check, Verdict};
+use crate::consistency::contradiction;
 use crate::cpus::CpuPlan;
 use crate::environment::Environment;
 use crate::generator::GeneratorRecord;
@@ -465,7 +466,14 @@ pub fn parse(text: &[u8], file: &Path) -> Result<Campaign> {
             version.schema
         );
     }
-    serde_json::from_slice(text).with_context(not_a_record)
+    let campaign = serde_json::from_slice(text).with_context(not_a_record)?;
+    if let Some(contradiction) = contradiction(&campaign) {
+        bail!(
+            "{}: the record contradicts itself, so it was changed since it was written: {contradiction}",
+            file.display()
+        );
+    }
+    Ok(campaign)
 }
 
 fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {

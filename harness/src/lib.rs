@@ -11,6 +11,7 @@ pub mod class;
 pub mod cli;
 pub mod comparable;
 pub mod compare;
+pub mod consistency;
 pub mod cpu_time;
 pub mod cpus;
 pub mod database;

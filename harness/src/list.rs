@@ -6,7 +6,7 @@ use workloads::{Catalog, Shape};
 
 use crate::folders::{FolderArgs, Folders};
 use crate::preset::Preset;
-use crate::server::{Lane, Server};
+use crate::server::Server;
 
 /// Flags of `lanebench list`.
 #[derive(Debug, Clone, Args)]
@@ -42,7 +42,7 @@ pub fn run(args: &ListArgs) -> Result<()> {
             let extra = if server.extra { ", extra" } else { "" };
             (
                 server.name.clone(),
-                format!("{} [{}{extra}]", server.about, lane(server)),
+                format!("{} [{}{extra}]", server.about, server.lane.name()),
             )
         }),
     );
@@ -60,14 +60,6 @@ pub fn run(args: &ListArgs) -> Result<()> {
         }),
     );
     Ok(())
-}
-
-fn lane(server: &Server) -> &'static str {
-    match server.lane {
-        Lane::Nonblocking => "nonblocking",
-        Lane::Blocking => "blocking",
-        Lane::Pipelined => "pipelined",
-    }
 }
 
 fn print(title: &str, rows: impl Iterator<Item = (String, String)>) {

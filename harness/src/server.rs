@@ -24,6 +24,16 @@ pub enum Lane {
     Pipelined,
 }
 
+impl Lane {
+    pub fn name(self) -> &'static str {
+        match self {
+            Lane::Nonblocking => "nonblocking",
+            Lane::Blocking => "blocking",
+            Lane::Pipelined => "pipelined",
+        }
+    }
+}
+
 /// One server: any program, in any language, that keeps the process contract.
 #[derive(Debug, Clone)]
 pub struct Server {

@@ -52,8 +52,10 @@ pub fn shown(campaign: &Campaign, look: Look) -> String {
         for class in Class::in_campaign(campaign) {
             lines.extend(interference::shown(campaign, ladder, class, look));
         }
+        lines.extend(tripped(campaign, workload));
         lines.extend(notes(campaign, ladder));
     }
+    lines.extend(advice(campaign));
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
@@ -102,14 +104,13 @@ fn of_rungs(
     any.then(|| lay_out(columns, &all, look))
 }
 
-/// What a reader of the tables has to know: why rows are not valid, which blocks stand apart, what a difference has to
+/// What a reader of the tables has to know: which blocks stand apart, what a difference has to
 /// exceed, how near the ceiling the servers came, how they scale, and what a library does that no setting turns off.
 pub fn notes(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
     let Ladder {
         workload, rungs, ..
     } = ladder;
-    let mut lines = tripped(campaign, workload);
-    lines.extend(blocks_apart(campaign, ladder));
+    let mut lines = blocks_apart(campaign, ladder);
     let classes = Class::in_campaign(campaign);
     lines.extend(classes.filter_map(|class| noise_floors(campaign, ladder, class)));
     lines.extend(shares_of_ceiling(campaign, ladder));
@@ -206,6 +207,21 @@ fn library_notes(campaign: &Campaign) -> Vec<String> {
         }
     }
     lines
+}
+
+/// What to do where the machine was not left alone; nothing where it was.
+pub(crate) fn advice(campaign: &Campaign) -> Option<String> {
+    let (mut invalid, mut all) = (0, 0);
+    for trial in counting(&campaign.trials) {
+        all += 1;
+        invalid += usize::from(trial.verdict == Verdict::Invalid);
+    }
+    (invalid > 0).then(|| {
+        format!(
+            "{invalid} of {all} trials are INVALID: something disturbed the machine, so they say nothing of the servers. Close \
+             other programs, look at `lanebench doctor`, and run again; the checks that tripped say what was seen."
+        )
+    })
 }
 
 /// Why rows are not valid: a line for each server, rung and check, with the figure of the first trial. Blocks that were

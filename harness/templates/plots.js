@@ -126,7 +126,8 @@ const lanebenchPlots = (() => {
       if (x.axisLabel.rotate) x.nameGap = 56;
     }
     if (horizontal) {
-      x = { ...x, inverse: true, name: "", axisLabel: { ...x.axisLabel, width: narrow ? 110 : 200, overflow: "break" } };
+      const lines = narrow ? { formatter: name => name.replace(", ", "\n"), fontSize: 10, lineHeight: 12 } : {};
+      x = { ...x, inverse: true, name: "", axisLabel: { ...x.axisLabel, ...lines } };
       y = { ...y, nameGap: 30 };
       [x, y] = [y, x];
     }
@@ -137,7 +138,7 @@ const lanebenchPlots = (() => {
       aria: { enabled: true, label: { description: label(element) } },
       legend: { data: names, type: "scroll", top: 0, textStyle: { color: style("--text") },
         pageTextStyle: { color: style("--text") }, pageIconColor: style("--link") },
-      grid: { left: horizontal ? 8 : 32, right: 24, top: 40, bottom: 32, containLabel: true },
+      grid: { left: horizontal ? 12 : 52, right: 24, top: 40, bottom: 32, containLabel: true },
       tooltip: tooltip(figure),
       xAxis: x, yAxis: y,
       series: figure.series.map(of => series(of, figure)),

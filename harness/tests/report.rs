@@ -99,6 +99,12 @@ fn a_record_that_cannot_be_read_gets_one_line_and_no_half_report() {
     newer["schema"] = json!(campaign::SCHEMA + 1);
     let mut edited = record();
     edited["trials"][3]["window"]["requests_per_second"] = json!("many");
+    let mut whitewashed = record();
+    whitewashed["trials"][3]["checks"] = json!([{ "code": "GEN_SAT", "outcome": "tripped", "verdict": "invalid", "figure": "busy" }]);
+    let mut uncounted = record();
+    uncounted["trials"][3]["window"]["counts"]["correct"] = json!(1);
+    let mut unknown = record();
+    unknown["trials"][0]["server"] = json!("<script>alert(1)</script>");
     let mut without = record();
     without.as_object_mut().unwrap().remove("plan");
     for (text, expected) in [
@@ -107,6 +113,9 @@ fn a_record_that_cannot_be_read_gets_one_line_and_no_half_report() {
         ("[1, 2]", "is not the record of a campaign"),
         (&newer.to_string(), "read it with a newer one"),
         (&edited.to_string(), "invalid type: string \"many\""),
+        (&whitewashed.to_string(), "its checks say INVALID"),
+        (&uncounted.to_string(), "do not add up"),
+        (&unknown.to_string(), "it is in no plan"),
         (&without.to_string(), "missing field `plan`"),
     ] {
         let folder = folder(text);
@@ -131,13 +140,13 @@ fn a_record_that_cannot_be_read_gets_one_line_and_no_half_report() {
 fn a_campaign_edited_to_have_little_in_it_is_reported_all_the_same() {
     let mut empty = record();
     empty["trials"] = json!([]);
-    let mut no_rungs = record();
+    let mut no_rungs = empty.clone();
     no_rungs["plan"]["ladders"][0]["rungs"] = json!([]);
     let mut unknown = record();
-    unknown["trials"][0]["server"] = json!("<script>alert(1)</script>");
     unknown["servers"] = json!([]);
     let mut nothing = record();
     nothing["trials"][0]["window"]["counts"]["correct"] = json!(0);
+    nothing["trials"][0]["window"]["counts"]["scheduled"] = json!(0);
     nothing["trials"][0]["window"]["requests_per_second"] = json!(0.0);
     for record in [empty, no_rungs, unknown, nothing] {
         let folder = folder(&record.to_string());

@@ -54,7 +54,7 @@ fn percentiles_at(scene: &Scene<'_>, place: usize, step: &Step<'_>) -> Option<Fi
     })
 }
 
-/// Share and milliseconds: the median over the windows at each share that more than half of them have.
+/// Share and milliseconds: the median over the windows at each share that all of them have, so that it never falls.
 fn curve(trials: &[&Trial], of: fn(&Window) -> &Vec<Percentile>) -> Vec<(f64, f64)> {
     let windows = windows(trials);
     let mut by_share: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
@@ -67,7 +67,7 @@ fn curve(trials: &[&Trial], of: fn(&Window) -> &Vec<Percentile>) -> Vec<(f64, f6
     }
     let points = by_share.into_iter();
     points
-        .filter(|(_, times)| 2 * times.len() > windows.len())
+        .filter(|(_, times)| times.len() == windows.len())
         .filter_map(|(share, times)| Some((f64::from_bits(share), median(&times)?)))
         .collect()
 }

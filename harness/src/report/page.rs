@@ -14,6 +14,7 @@ use crate::report::{ECHARTS, PLOTS, costs, facts, latency, throughput, timeline}
 use crate::rows::cell;
 use crate::rung::Rung;
 use crate::sentences;
+use crate::table;
 
 /// More rows than these are data, not a table to read.
 const MOST_ROWS: usize = 400;
@@ -25,6 +26,8 @@ pub(crate) struct Page {
     question: String,
     /// What became of the campaign, where it did not simply end.
     state: Option<&'static str>,
+    /// What to do about trials that say nothing.
+    advice: Option<String>,
     /// Trials by verdict.
     verdicts: String,
     answers: Vec<Answer>,
@@ -86,12 +89,13 @@ impl Page {
             title: format!("{}: lanebench", workloads.join(", ")),
             question: question(campaign, &workloads),
             state: state(campaign.state),
+            advice: table::advice(campaign),
             verdicts: verdicts(campaign),
             answers: scenes.iter().flat_map(answers).collect(),
             obstacles: campaign.unpublishable.clone(),
             tables: scenes.iter().flat_map(tables::rows).collect(),
             beside: scenes.iter().flat_map(beside).collect(),
-            notes: facts::notes(campaign),
+            notes: notes(campaign),
             trials: scenes.iter().flat_map(tables::trials).collect(),
             absent: facts::absent(campaign, &scenes),
             environment: facts::environment(campaign),
@@ -106,9 +110,14 @@ impl Page {
 
 pub(crate) fn question(campaign: &Campaign, workloads: &[&str]) -> String {
     let plan = &campaign.plan;
+    let servers: Vec<String> = campaign
+        .servers
+        .iter()
+        .map(|server| format!("{} ({})", server.name, server.lane.name()))
+        .collect();
     format!(
         "{} with a pool of {} connections: which lane answers {} better on this machine, and at what cost?",
-        plan.servers.join(", "),
+        servers.join(", "),
         plan.pool,
         workloads.join(", ")
     )
@@ -182,6 +191,12 @@ fn alone(scene: &Scene<'_>, step: &Step<'_>) -> Vec<String> {
     scene.servers.iter().filter_map(of).collect()
 }
 
+fn notes(campaign: &Campaign) -> Vec<String> {
+    let ladders = campaign.plan.ladders.iter();
+    let tripped = ladders.flat_map(|ladder| table::tripped(campaign, &ladder.workload));
+    tripped.chain(facts::notes(campaign)).collect()
+}
+
 fn beside(scene: &Scene<'_>) -> Vec<String> {
     interference::lines(scene.campaign, scene.ladder, scene.class)
 }
@@ -203,7 +218,7 @@ fn sections(scenes: &[Scene<'_>]) -> Vec<Section> {
         Section {
             id: "percentiles",
             title: "Latency by percentile",
-            about: "Medians over the blocks, at each share that more than half of the trials have. Whole lines: response time, from when a request was due; dashed: service time, from when it was sent. In a closed loop they are the same but for the generator's own lateness.",
+            about: "Medians over the blocks, at each share that all of them have. Whole lines: response time, from when a request was due; dashed: service time, from when it was sent. In a closed loop they are the same but for the generator's own lateness.",
             figures: all(&latency::percentiles),
             instead: "The record has no percentiles.",
         },

@@ -89,7 +89,7 @@ pub(crate) fn assert_at_step(
     expected.len()
 }
 
-/// Medians of the windows at each share of the requests that more than half of them have.
+/// Medians of the windows at each share of the requests that all of them have.
 fn percentiles(plot: &Plot, rows: &[&Row<'_>]) -> usize {
     let mut checked = 0;
     for row in rows {
@@ -121,7 +121,7 @@ fn percentiles(plot: &Plot, rows: &[&Row<'_>]) -> usize {
                 let times = all.iter().filter(|(of, _)| *of == share);
                 times.map(|(_, ms)| *ms).collect::<Vec<_>>()
             };
-            shares.retain(|share| 2 * of_share(*share).len() > windows.len());
+            shares.retain(|share| of_share(*share).len() == windows.len());
             let what = format!("{}: {} {field}", plot.title, row.label);
             let places: Vec<f64> = shares.iter().map(|share| 1.0 / (1.0 - share)).collect();
             assert_near(
