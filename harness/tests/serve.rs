@@ -287,7 +287,11 @@ fn hostile_names_are_escaped_and_their_links_lead_to_them() {
     ];
     for name in names {
         let mut hostile = record();
-        hostile["plan"]["ladders"][0]["workload"] = json!("</script><script>alert(2)</script>");
+        let workload = json!("</script><script>alert(2)</script>");
+        hostile["plan"]["ladders"][0]["workload"] = workload.clone();
+        for trial in hostile["trials"].as_array_mut().unwrap() {
+            trial["workload"] = workload.clone();
+        }
         hostile["plan"]["preset"] = json!("<b>bold</b>");
         write(&served.results(), name, &hostile.to_string());
     }

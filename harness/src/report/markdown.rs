@@ -236,7 +236,7 @@ mod tests {
     fn the_answer_and_what_speaks_against_it_come_before_the_figures() {
         let text = text();
         let order = [
-            "## deadpool, sq\\|lx\\<b\\> with a pool of 16",
+            "## deadpool (nonblocking), sq\\|lx\\<b\\> (nonblocking) with a pool of 16",
             "- At 8 connections sq\\|lx\\<b\\> answers ",
             "What keeps this run from being publishable:\n\n- 3 blocks; at least 10",
             "| conns | server | req/s | ± | p50 ms | p99 ms |",

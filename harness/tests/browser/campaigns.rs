@@ -176,6 +176,7 @@ fn finish(mut record: Value) -> Value {
         if trial["window"].is_object() {
             complete(&mut trial["window"]);
             vary(&mut trial["window"], &mut count);
+            add_up(trial["window"]["counts"].as_object_mut().unwrap());
         }
     }
     let of_plan = record["plan"]["ladders"][0]["rungs"].as_array().unwrap();
@@ -230,6 +231,13 @@ fn complete(window: &mut Value) {
         .for_each(|((_, count), place)| *count = json!(111 * place));
     window["server"]["involuntary_switches"] = json!(1_234);
     window["database"] = json!({ "calls": 3 * rate, "execution_ms": 30.1 * rate as f64 });
+}
+
+/// What was scheduled is what ended, one way or another.
+fn add_up(counts: &mut serde_json::Map<String, Value>) {
+    let ended = counts.iter().filter(|(name, _)| *name != "scheduled");
+    let sum: u64 = ended.filter_map(|(_, count)| count.as_u64()).sum();
+    counts["scheduled"] = json!(sum);
 }
 
 /// Up to a tenth more, another for each figure: but what is a name rather than a figure stays.
