@@ -138,7 +138,7 @@ const lanebenchPlots = (() => {
       aria: { enabled: true, label: { description: label(element) } },
       legend: { data: names, type: "scroll", top: 0, textStyle: { color: style("--text") },
         pageTextStyle: { color: style("--text") }, pageIconColor: style("--link") },
-      grid: { left: horizontal ? 12 : 52, right: 24, top: 40, bottom: 32, containLabel: true },
+      grid: { left: horizontal ? 28 : 52, right: 24, top: 40, bottom: 32, containLabel: true },
       tooltip: tooltip(figure),
       xAxis: x, yAxis: y,
       series: figure.series.map(of => series(of, figure)),
