@@ -58,6 +58,8 @@ mod tests {
     use super::*;
     use crate::made_up::{campaign, closed};
 
+    type Change<'a> = &'a dyn Fn(&mut Value);
+
     fn found(change: impl Fn(&mut Value)) -> Option<String> {
         let mut record = campaign(&["deadpool", "sqlx"], &[closed(8)], 1, &|_, _, _| 1e4);
         change(&mut record);
@@ -68,7 +70,7 @@ mod tests {
     fn a_record_that_was_changed_by_hand_contradicts_itself() {
         assert_eq!(found(|_| ()), None);
         let tripped = json!([{ "code": "GEN_SAT", "outcome": "tripped", "verdict": "invalid", "figure": "busy" }]);
-        let cases: [(&dyn Fn(&mut Value), &str); 4] = [
+        let cases: [(Change<'_>, &str); 4] = [
             (
                 &|record| record["trials"][1]["checks"] = tripped.clone(),
                 "its verdict is valid, but its checks say INVALID",
