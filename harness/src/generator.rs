@@ -10,6 +10,7 @@ use crate::cpus::CpuPlan;
 /// Long enough for a figure that holds within a few percent.
 const WINDOW: Duration = Duration::from_millis(500);
 const JITTER_PROBE: Duration = Duration::from_millis(200);
+const MOST_JITTER_NS: u64 = 1_000_000;
 
 /// Rates near the ceiling say more about the generator than about a server; lateness below the jitter is the machine's.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -39,6 +40,17 @@ impl GeneratorRecord {
         })
     }
 
+    /// What to say before a campaign that has little chance of valid rows: GEN_SAT allows no more lateness than this.
+    pub fn warning(&self) -> Option<String> {
+        (self.jitter_p99_ns > MOST_JITTER_NS).then(|| {
+            format!(
+                "this machine is busy: a wait on the generator's CPU ends up to {:.1} ms late (p99), so trials may be INVALID; \
+                 close other programs and start again, or see `lanebench doctor`",
+                self.jitter_p99_ns as f64 / 1e6
+            )
+        })
+    }
+
     /// The record in a line.
     pub fn describe(&self) -> String {
         format!(
@@ -48,5 +60,23 @@ impl GeneratorRecord {
             self.jitter_p50_ns as f64 / 1e3,
             self.jitter_p99_ns as f64 / 1e3,
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_is_told_before_the_first_trial() {
+        let record = |jitter_p99_ns| GeneratorRecord {
+            null_server_per_second: 1e5,
+            cpu_ns_per_request: 7e3,
+            jitter_p50_ns: 100,
+            jitter_p99_ns,
+        };
+        assert_eq!(record(13_200).warning(), None);
+        let warning = record(3_817_500).warning().unwrap_or_default();
+        assert!(warning.contains("up to 3.8 ms late"), "{warning}");
     }
 }

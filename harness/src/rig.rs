@@ -57,6 +57,9 @@ impl Rig {
     pub fn generator(&self, plan: &Plan, connections: usize) -> Result<GeneratorRecord> {
         let generator = GeneratorRecord::measure(&plan.cpus, connections)?;
         notice::say(&format!("generator: {}", generator.describe()));
+        if let Some(warning) = generator.warning() {
+            notice::say(&warning);
+        }
         Ok(generator)
     }
 

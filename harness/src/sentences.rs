@@ -8,7 +8,7 @@ pub(crate) mod words;
 
 use cost::Cost;
 use stats::Verdict;
-use words::{listed, percent, signed, unsigned};
+use words::{either, listed, percent, unsigned};
 
 use crate::blocks::figures;
 use crate::campaign::{Campaign, Trial};
@@ -161,18 +161,21 @@ fn beside(
     let Some(blocks) = tied.iter().chain(&told).map(|seen| seen.blocks).min() else {
         return too_few();
     };
-    let lead = match metric {
+    let mut lead = match metric {
         Metric::Throughput => format!("{} answers the most requests", first.label),
         _ => format!("{} has the lowest {}", first.label, metric.name()),
     };
-    let mut parts: Vec<String> = Vec::new();
     if !tied.is_empty() {
         let tied: Vec<String> = tied
             .iter()
             .map(|seen| tied_in_words(seen, metric))
             .collect();
-        parts.push(format!("not to be told from it: {}", listed(&tied)));
+        lead.push_str(&format!(
+            ", but is not shown to differ from {}",
+            listed(&tied)
+        ));
     }
+    let mut parts = vec![lead];
     if !told.is_empty() {
         let told: Vec<String> = told
             .iter()
@@ -188,7 +191,7 @@ fn beside(
     }
     let costs: Vec<String> = [first].into_iter().chain(others).map(Cost::alone).collect();
     format!(
-        "{lead}; {}; {blocks} blocks. CPU a request, threads and memory: {}",
+        "{}; {blocks} blocks. A request's CPU time, threads and memory: {}",
         parts.join("; "),
         costs.join("; ")
     )
@@ -218,7 +221,7 @@ fn tied_in_words(seen: &Seen<'_>, metric: Metric) -> String {
         .doubt
         .as_ref()
         .map_or_else(String::new, |doubt| format!(", {doubt}"));
-    let (label, apart, interval) = (&seen.contender.label, off(ratio, metric), signed(interval));
+    let (label, apart, interval) = (&seen.contender.label, off(ratio, metric), either(interval));
     format!("{label} ({apart}, interval {interval}{equivalent}{doubt})")
 }
 
@@ -278,7 +281,7 @@ fn two(
         };
         return format!("{claim} (interval {interval}, {blocks} blocks), and {uses} {cost}");
     }
-    let (apart, interval) = (percent(side.ratio), signed(side.interval));
+    let (apart, interval) = (percent(side.ratio), either(side.interval));
     let who = match metric {
         Metric::Throughput => format!("{a} and {b}"),
         _ => format!("the {} of {a} and of {b}", metric.name()),

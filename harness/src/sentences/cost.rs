@@ -43,7 +43,7 @@ impl Cost {
     pub(super) fn alone(contender: &Contender<'_>) -> String {
         let cost = Cost::of(contender);
         format!(
-            "{} {} µs, {}, {} MiB",
+            "{} {} µs, {} threads, {} MiB",
             contender.label,
             figure(cost.cpu_microseconds),
             figure(cost.threads),

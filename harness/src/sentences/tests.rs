@@ -80,7 +80,7 @@ fn of_several_servers_the_best_is_named_and_who_cannot_be_told_from_it() {
     assert_eq!(
         said(campaign(&names, &[closed(8)], 10, &rates)),
         [
-            "At 8 connections deadpool answers the most requests; not to be told from it: sqlx (0.3 % fewer, interval -2.2 to +1.7 %, equivalent); then r2d2 (12 % fewer, interval 11 to 13 %) and threads (20 % fewer, interval 19 to 21 %); 10 blocks. CPU a request, threads and memory: deadpool 30 µs, 2, 8 MiB; sqlx 40 µs, 4, 12 MiB; r2d2 50 µs, 6, 16 MiB; threads 60 µs, 8, 20 MiB."
+            "At 8 connections deadpool answers the most requests, but is not shown to differ from sqlx (0.3 % fewer, interval -2.2 to +1.7 %, equivalent); then r2d2 (12 % fewer, interval 11 to 13 %) and threads (20 % fewer, interval 19 to 21 %); 10 blocks. A request's CPU time, threads and memory: deadpool 30 µs, 2 threads, 8 MiB; sqlx 40 µs, 4 threads, 12 MiB; r2d2 50 µs, 6 threads, 16 MiB; threads 60 µs, 8 threads, 20 MiB."
         ]
     );
 }

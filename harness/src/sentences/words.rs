@@ -22,6 +22,15 @@ pub(crate) fn unsigned(interval: Interval) -> String {
     format!("{} to {} %", digits(ends[0]), digits(ends[1]))
 }
 
+/// In the sense of the figure beside it where no difference at all is ruled out; with signs where it is not.
+pub(crate) fn either(interval: Interval) -> String {
+    if interval.contains(1.0) {
+        signed(interval)
+    } else {
+        unsigned(interval)
+    }
+}
+
 pub(crate) fn signed(interval: Interval) -> String {
     let end = |end: f64| {
         let percent = 100.0 * (end - 1.0);
