@@ -8,11 +8,12 @@ mod ahead;
 
 use std::collections::HashMap;
 
-use stats::{NextStep, Watched, WatchedRatio, block_orders, log_ratio, next_step, rung_order};
+use stats::{NextStep, Watched, WatchedRatio, block_orders, next_step, rung_order};
 
 use crate::campaign::{Plan, ServerRecord, Trial};
 use crate::checks::Verdict;
 use crate::class::Class;
+use crate::figures::log_ratios;
 use crate::metric::Metric;
 use crate::rung::Rung;
 
@@ -63,26 +64,6 @@ fn block_key(trial: &Trial) -> (&str, (bool, u64, usize), usize) {
 
 fn same_block(a: &Trial, b: &Trial) -> bool {
     a.block == b.block && a.rung == b.rung && a.workload == b.workload
-}
-
-/// A metric of each valid trial, with its block.
-pub fn figures(trials: &[&Trial], metric: Metric) -> Vec<(usize, f64)> {
-    let of = |trial: &&Trial| {
-        let usable = trial.verdict == Verdict::Valid;
-        let window = trial.window.as_ref().filter(|_| usable)?;
-        Some((trial.block, metric.of(window)?))
-    };
-    trials.iter().filter_map(of).collect()
-}
-
-/// `ln(a / b)` of each block in which both were measured and are no reason to doubt.
-pub fn log_ratios(a: &[&Trial], b: &[&Trial], metric: Metric) -> Vec<f64> {
-    let of_b = figures(b, metric);
-    let ratio = |(block, a): (usize, f64)| {
-        let (_, b) = of_b.iter().find(|(of, _)| *of == block)?;
-        log_ratio(a, *b)
-    };
-    figures(a, metric).into_iter().filter_map(ratio).collect()
 }
 
 impl Course<'_> {
@@ -144,14 +125,7 @@ impl Course<'_> {
         if ratios.is_empty() {
             return blocks;
         }
-        let watched: Vec<WatchedRatio<'_>> = ratios
-            .iter()
-            .map(|(watched, log_ratios)| WatchedRatio {
-                watched: *watched,
-                log_ratios,
-            })
-            .collect();
-        match next_step(done, &watched) {
+        match next_step(done, &as_watched(&ratios)) {
             NextStep::RunUntil { blocks } => blocks.min(most_blocks),
             NextStep::Precise | NextStep::Exhausted => done,
         }
@@ -242,6 +216,16 @@ impl Course<'_> {
     }
 }
 
+fn as_watched(ratios: &[(Watched, Vec<f64>)]) -> Vec<WatchedRatio<'_>> {
+    let ratios = ratios.iter();
+    ratios
+        .map(|(watched, log_ratios)| WatchedRatio {
+            watched: *watched,
+            log_ratios,
+        })
+        .collect()
+}
+
 /// Grouped by server and profile, in the order of their first appearance.
 pub fn by_subject<'a>(trials: &[&'a Trial]) -> Vec<Vec<&'a Trial>> {
     let mut groups: Vec<Vec<&Trial>> = Vec::new();
@@ -264,6 +248,12 @@ mod tests {
     use crate::made_up;
 
     const SERVERS: [&str; 2] = ["deadpool", "sqlx"];
+
+    /// Trials to come.
+    fn left(course: &Course<'_>) -> usize {
+        let ahead = course.ahead(|_, _| None);
+        ahead.iter().map(|ahead| ahead.count).sum()
+    }
 
     fn plan(rungs: &[usize], blocks: usize, most_blocks: usize) -> Plan {
         let rungs: Vec<_> = rungs.iter().map(|&rung| made_up::closed(rung)).collect();
@@ -438,7 +428,7 @@ mod tests {
             trials: &trials,
         };
         assert_eq!((course.reruns(), trials.len()), (2, 2 * 12));
-        assert_eq!(course.left(), 0);
+        assert_eq!(left(&course), 0);
     }
 
     #[test]
@@ -496,7 +486,7 @@ mod tests {
                 trials: &trials,
             };
             // A block that is broken off is run again as a whole.
-            assert_eq!(course.left(), whole.len() - done + done % 2, "{done}");
+            assert_eq!(left(&course), whole.len() - done + done % 2, "{done}");
         }
     }
 }

@@ -2,17 +2,12 @@
 //! is printed or drawn is read from it.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
 use load::{Live, Phase};
 use serde::{Deserialize, Serialize};
 
 use crate::checks::{Check, Verdict};
-use crate::consistency::contradiction;
 use crate::cpus::CpuPlan;
 use crate::environment::Environment;
 use crate::generator::GeneratorRecord;
@@ -26,9 +21,6 @@ use crate::table::label;
 
 /// Raised whenever a reader of the previous version would misread the file.
 pub const SCHEMA: u32 = 2;
-
-/// A small campaign's results.
-const ROOM_BYTES: usize = 16 << 20;
 
 /// One results folder's record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -226,6 +218,29 @@ pub struct Window {
     pub service_percentiles: Vec<Percentile>,
 }
 
+/// What a right answer cost; `None` where there were none.
+impl Window {
+    /// CPU time of the server.
+    pub fn cpu_us_each(&self) -> Option<f64> {
+        self.each(self.server.cpu_seconds * 1e6)
+    }
+
+    /// CPU time of PostgreSQL; `None` also where it cannot be seen.
+    pub fn database_cpu_us_each(&self) -> Option<f64> {
+        self.each(self.database_cpu_seconds? * 1e6)
+    }
+
+    /// Context switches of the server.
+    pub fn switches_each(&self) -> Option<f64> {
+        self.each(self.server.switches() as f64)
+    }
+
+    fn each(&self, whole: f64) -> Option<f64> {
+        let correct = self.counts.correct;
+        (correct > 0).then(|| whole / correct as f64)
+    }
+}
+
 /// A share of the requests, and the time in ns that none of them exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Percentile {
@@ -294,6 +309,17 @@ pub struct ServerUse {
     pub involuntary_switches: u64,
 }
 
+impl ServerUse {
+    /// Context switches.
+    pub fn switches(&self) -> u64 {
+        self.voluntary_switches + self.involuntary_switches
+    }
+
+    pub fn rss_mib(&self) -> f64 {
+        self.rss_bytes as f64 / f64::from(1 << 20)
+    }
+}
+
 /// What `pg_stat_statements` counted within the window.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct DatabaseUse {
@@ -316,204 +342,4 @@ pub struct SessionUse {
     pub doing: BTreeMap<String, u64>,
     /// What watching cost, PostgreSQL's part of it not included.
     pub sampler_cpu_seconds: f64,
-}
-
-/// The folder of one campaign. It is made for the first trial, so that a run that measures nothing leaves nothing.
-#[derive(Debug)]
-pub struct ResultsFolder {
-    path: PathBuf,
-}
-
-impl ResultsFolder {
-    /// # Errors
-    /// The path is something else than a folder, or a folder with something in it.
-    pub fn at(path: PathBuf) -> Result<ResultsFolder> {
-        if path.exists() {
-            let mut content = fs::read_dir(&path)
-                .with_context(|| format!("cannot use {} for results", path.display()))?;
-            if content.next().is_some() {
-                bail!(
-                    "the results folder {} is not empty; name another with --out",
-                    path.display()
-                );
-            }
-        }
-        Ok(ResultsFolder { path })
-    }
-
-    /// Of a campaign that is to be gone on with.
-    ///
-    /// # Errors
-    /// There is no record, or it cannot be read, or it is another version's.
-    pub fn of_record(path: PathBuf) -> Result<(ResultsFolder, Campaign)> {
-        let folder = ResultsFolder { path };
-        let campaign = read(&folder.campaign_file())?;
-        Ok((folder, campaign))
-    }
-
-    pub fn campaign_file(&self) -> PathBuf {
-        self.path.join("campaign.json")
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Whether results could be written, told before anything is measured. Leaves nothing.
-    ///
-    /// # Errors
-    /// One line that names the folder: it cannot be made, there is no room, or writing is not allowed.
-    pub fn refuse_unwritable(&self) -> Result<()> {
-        let existing = self.path.ancestors().find(|folder| folder.is_dir());
-        let folder = existing.unwrap_or(Path::new("/"));
-        let write = || -> Result<()> {
-            let probe = folder.join(format!(".lanebench-{}", std::process::id()));
-            let written = File::create(&probe).and_then(|mut file| {
-                file.write_all(&vec![0; ROOM_BYTES])?;
-                file.sync_all()
-            });
-            let _ = fs::remove_file(&probe);
-            Ok(written?)
-        };
-        write().with_context(|| {
-            format!(
-                "no results could be written to {} ({} MiB are wanted)",
-                folder.display(),
-                ROOM_BYTES >> 20
-            )
-        })
-    }
-
-    /// Where a trial's interval log goes.
-    ///
-    /// # Errors
-    /// The folder cannot be made.
-    pub fn interval_log(&self, name: &str) -> Result<PathBuf> {
-        self.make()?;
-        Ok(self.path.join(format!("{name}.hlog")))
-    }
-
-    /// Writes the whole record.
-    ///
-    /// # Errors
-    /// The folder cannot be written to.
-    pub fn save(&self, campaign: &Campaign) -> Result<()> {
-        self.write("campaign.json", campaign)
-    }
-
-    /// Replaces a file of the folder in one step, so that a reader or a crash never meets half of it.
-    ///
-    /// # Errors
-    /// The folder cannot be written to.
-    pub fn write(&self, name: &str, value: &impl Serialize) -> Result<()> {
-        self.make()?;
-        write_json(&self.path.join(name), value)
-    }
-
-    fn make(&self) -> Result<()> {
-        fs::create_dir_all(&self.path)
-            .with_context(|| format!("cannot make the results folder {}", self.path.display()))
-    }
-}
-
-/// Reads the record in a results folder, or the record itself.
-///
-/// # Errors
-/// There is nothing there; else as [`read`].
-pub fn of_results(path: &Path) -> Result<Campaign> {
-    if !path.exists() {
-        bail!(
-            "{}: there is no such results folder or campaign.json",
-            path.display()
-        );
-    }
-    if path.is_dir() {
-        read(&path.join("campaign.json"))
-    } else {
-        read(path)
-    }
-}
-
-/// Reads the record of a campaign.
-///
-/// # Errors
-/// One line that names the file: it is not there, no record, or of another version.
-pub fn read(file: &Path) -> Result<Campaign> {
-    let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    parse(&text, file)
-}
-
-/// The record in `text`, which was read from `file`.
-///
-/// # Errors
-/// One line that names the file: it is no record, or of another version.
-pub fn parse(text: &[u8], file: &Path) -> Result<Campaign> {
-    #[derive(Deserialize)]
-    struct Version {
-        schema: u32,
-    }
-    let not_a_record = || format!("{} is not the record of a campaign", file.display());
-    let version: Version = serde_json::from_slice(text).with_context(not_a_record)?;
-    if version.schema != SCHEMA {
-        let remedy = if version.schema > SCHEMA {
-            "read it with a newer one"
-        } else {
-            "run the campaign again"
-        };
-        bail!(
-            "{}: it was written with schema {}, this lanebench reads {SCHEMA}; {remedy}",
-            file.display(),
-            version.schema
-        );
-    }
-    let campaign = serde_json::from_slice(text).with_context(not_a_record)?;
-    if let Some(contradiction) = contradiction(&campaign) {
-        bail!(
-            "{}: the record contradicts itself, so it was changed since it was written: {contradiction}",
-            file.display()
-        );
-    }
-    Ok(campaign)
-}
-
-fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
-    // Without indentation: the figures of every second make it long enough.
-    let mut text =
-        serde_json::to_vec(value).with_context(|| format!("cannot write {}", file.display()))?;
-    text.push(b'\n');
-    replace(file, &text)
-}
-
-/// Writes a file in one step, so that a reader or a crash never meets half of it.
-///
-/// # Errors
-/// One line that names the file.
-pub fn replace(file: &Path, content: &[u8]) -> Result<()> {
-    let write = || -> std::io::Result<()> {
-        let mut unfinished = file.as_os_str().to_owned();
-        unfinished.push(".unfinished");
-        let mut writer = File::create(&unfinished)?;
-        writer.write_all(content)?;
-        writer.sync_all()?;
-        fs::rename(&unfinished, file)
-    };
-    write().with_context(|| format!("cannot write {}", file.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_with_results_in_it_is_never_written_over() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("campaign.json"), "{}").unwrap();
-        let error = ResultsFolder::at(folder.path().to_owned())
-            .expect_err("taken")
-            .to_string();
-        assert!(
-            error.contains("is not empty; name another with --out"),
-            "{error}"
-        );
-    }
 }

@@ -13,15 +13,16 @@ use clap::Args;
 pub use comparison::{ComparedRow, ComparedTable, Comparison};
 pub use gate::{Gate, Tolerance};
 
-use crate::campaign::{self, Campaign, State, of_results};
+use crate::campaign::{self, Campaign, State};
 use crate::checks::Verdict;
 use crate::class::Class;
 use crate::comparable::{refusals, remarks};
 use crate::layout::Look;
+use crate::results::of_results;
 use crate::rung::Rung;
 use crate::selection::nearest;
 use crate::stdout;
-use crate::table::label;
+use crate::table::{label, labels};
 use crate::verdicts::{self, Design, NoiseFloors, Pair, Rules};
 
 /// Flags of `lanebench compare`.
@@ -183,16 +184,6 @@ fn common_class(campaign: &Campaign, a: &str, b: &str) -> Result<Class> {
         );
     }
     Ok(of_a)
-}
-
-/// The labels of a campaign's servers, in the order of its tables.
-fn labels(campaign: &Campaign) -> Vec<String> {
-    let plan = &campaign.plan;
-    let of_server = |server: &String| {
-        let labels = plan.profiles.iter().map(|profile| label(server, *profile));
-        labels.collect::<Vec<_>>()
-    };
-    plan.servers.iter().flat_map(of_server).collect()
 }
 
 /// The pair as the user named it: `a` first. `None` if it is another.

@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use serde::Serialize;
-use stats::median;
 
-use crate::blocks::figures;
 use crate::campaign::{Campaign, Ladder, State, Trial};
 use crate::checks::Verdict;
 use crate::class::Class;
+use crate::figures::median_of;
 use crate::metric::Metric;
 use crate::rung::Rung;
 use crate::{sentences, table, verdicts};
@@ -83,12 +82,10 @@ fn row(trials: &[&Trial]) -> Row {
         .iter()
         .filter(|trial| trial.verdict == Verdict::Valid);
     let verdict = trials.iter().map(|trial| trial.verdict).max();
-    let median_of = |metric: Metric| {
-        let figures = figures(trials, metric).into_iter();
-        let value = median(&figures.map(|(_, figure)| figure).collect::<Vec<_>>())?;
+    let of_metric = |metric: Metric| {
         Some(Median {
             metric,
-            value,
+            value: median_of(trials, metric)?,
             unit: metric.unit(),
         })
     };
@@ -98,7 +95,7 @@ fn row(trials: &[&Trial]) -> Row {
         rung: trials[0].rung,
         verdict: verdict.unwrap_or(Verdict::Invalid),
         valid_blocks: valid.count(),
-        medians: Metric::ALL.into_iter().filter_map(median_of).collect(),
+        medians: Metric::ALL.into_iter().filter_map(of_metric).collect(),
     }
 }
 

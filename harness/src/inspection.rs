@@ -103,16 +103,13 @@ pub fn inspect(
     provisioned: &mut Provisioned,
     stop: &AtomicBool,
 ) -> Result<Inspection> {
+    provisioned.expect_load(server, workload);
     let Provisioned {
         database,
         monitor,
-        settler,
         run_folder,
         ..
     } = provisioned;
-    if server.attached.is_some() && workload.writes() {
-        settler.distrust();
-    }
     let relay = match server.attached {
         Some(_) => None,
         None => relay_to(&settings.database_url)?,

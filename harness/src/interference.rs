@@ -4,6 +4,7 @@ use stats::median;
 
 use crate::campaign::{BesideUse, Campaign, Ladder, Trial, Window};
 use crate::class::Class;
+use crate::figures::windows;
 use crate::layout::{Columns, Look, lay_out};
 use crate::rung::Rung;
 
@@ -70,6 +71,7 @@ fn of_rung(
         );
         let [alone_p99, beside_p99] = [middle_ms(alone, p99)?, middle_ms(trials, p99)?];
         let beside: Vec<&BesideUse> = windows(trials)
+            .into_iter()
             .filter_map(|window| window.beside.as_ref())
             .collect();
         let rates: Vec<f64> = beside
@@ -96,12 +98,9 @@ fn of_rung(
         .collect()
 }
 
-fn windows<'a>(trials: &'a [&Trial]) -> impl Iterator<Item = &'a Window> {
-    trials.iter().filter_map(|trial| trial.window.as_ref())
-}
-
 fn middle_ms(trials: &[&Trial], of: impl Fn(&Window) -> u64) -> Option<f64> {
     let times: Vec<f64> = windows(trials)
+        .into_iter()
         .map(|window| of(window) as f64 / 1e6)
         .collect();
     median(&times)

@@ -18,7 +18,6 @@ use workloads::{Catalog, Shape, Workload};
 use record::{LiveRecord, Row, SCHEMA, Unmeasured, text};
 use trial::Aim;
 
-use crate::campaign::ResultsFolder;
 use crate::checks::Verdict;
 use crate::cpus::{self, CpuPlan};
 use crate::environment::Environment;
@@ -27,6 +26,7 @@ use crate::notice;
 use crate::process::{Profile, Settings};
 use crate::progress::{Ahead, Progress, Step, Work};
 use crate::provision::{DatabaseArgs, Provisioned};
+use crate::results::ResultsFolder;
 use crate::rig::{build, provision};
 use crate::run::{self, chosen_servers, refuse_count};
 use crate::selection::by_name;
@@ -196,7 +196,7 @@ impl Live<'_> {
             for (rung, &subscribers) in self.args.subscribers.iter().enumerate() {
                 let name = label(&server.name, self.args.profile);
                 let what = format!("{name}, {subscribers} subscribers");
-                progress.trial_starts(step(rung), &what);
+                progress.step_starts(step(rung), &what);
                 let row = self.row(server, subscribers, stop)?;
                 progress.trial_ended(&format!("{what}: {}", row.summary()));
                 self.record.rows.push(row);

@@ -109,10 +109,7 @@ impl Metric {
             Metric::P90 => percentile(0.90, window.response_ns.p90),
             Metric::P99 => percentile(0.99, window.response_ns.p99),
             Metric::P999 => percentile(0.999, window.response_ns.p99_9),
-            Metric::CpuPerRequest => {
-                let correct = window.counts.correct as f64;
-                (correct > 0.0).then(|| window.server.cpu_seconds * 1e6 / correct)
-            }
+            Metric::CpuPerRequest => window.cpu_us_each(),
         };
         figure.filter(|figure| *figure > 0.0)
     }

@@ -76,15 +76,8 @@ impl Progress {
 
     /// A campaign that goes on until it is precise learns on its way how many trials it takes.
     pub fn reckon(&mut self, ahead: Vec<Ahead>) {
-        let trials = self.clock.with(|forecast, _| {
-            forecast.reckon(ahead);
-            forecast.trials()
-        });
-        self.bar.set_length((self.done + trials) as u64);
-    }
-
-    pub fn trial_starts(&self, step: Step, what: &str) {
-        self.step_starts(step, what);
+        self.clock.with(|forecast, _| forecast.reckon(ahead));
+        self.bar.set_length((self.done + self.trials_left()) as u64);
     }
 
     pub fn trial_ended(&mut self, summary: &str) {
@@ -92,13 +85,13 @@ impl Progress {
         self.done += 1;
         self.bar.inc(1);
         if self.lines {
-            let all = self.done + self.clock.with(|forecast, _| forecast.trials());
+            let all = self.done + self.trials_left();
             let left = in_words(self.left());
             notice::say(&format!("[{}/{all}, {left} left] {summary}", self.done));
         }
     }
 
-    /// What is no trial, and takes its time.
+    /// A trial, or what else takes its time.
     pub fn step_starts(&self, step: Step, what: &str) {
         self.clock.with(|forecast, _| forecast.starts(step));
         self.bar.set_message(what.to_owned());
@@ -110,6 +103,11 @@ impl Progress {
 
     pub fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+
+    /// Trials that are ahead, the one under way included.
+    pub fn trials_left(&self) -> usize {
+        self.clock.with(|forecast, _| forecast.trials())
     }
 
     /// Until the end, as far as is known now.

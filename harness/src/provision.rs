@@ -14,6 +14,7 @@ use crate::database::settle::Settler;
 use crate::database::{self, Choice, Database};
 use crate::monitor::Monitor;
 use crate::notice;
+use crate::server::Server;
 
 /// Connections that stay free for the harness and for an administrator.
 const SPARE_CONNECTIONS: usize = 5;
@@ -109,6 +110,13 @@ impl Provisioned {
         self.monitor.wait_until_alone(stop)?;
         self.settler.settle(&self.monitor, stop)?;
         Ok(())
+    }
+
+    /// What a workload writes through a server that lives on may be counted only after the next restore.
+    pub fn expect_load(&mut self, server: &Server, workload: &Workload) {
+        if server.attached.is_some() && workload.writes() {
+            self.settler.distrust();
+        }
     }
 
     /// What a campaign keeps of it.

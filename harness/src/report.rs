@@ -17,12 +17,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use askama::Template;
 use clap::Args;
+use serde::Serialize;
 
 pub use csv::csv;
 pub use markdown::markdown;
 
-use crate::campaign::{self, Campaign};
-use crate::stdout;
+use crate::campaign::Campaign;
+use crate::{results, stdout};
 
 /// Apache ECharts, which draws the plots.
 pub const ECHARTS: &str = include_str!(concat!(env!("OUT_DIR"), "/echarts.js"));
@@ -58,7 +59,7 @@ Example:
 /// # Errors
 /// The record cannot be read; nothing is written then. Or the folder cannot be written to.
 pub fn run(args: &ReportArgs) -> Result<()> {
-    let campaign = campaign::of_results(&args.results)?;
+    let campaign = results::of_results(&args.results)?;
     let folder = if args.results.is_dir() {
         args.results.as_path()
     } else {
@@ -83,9 +84,17 @@ pub fn write(folder: &Path, campaign: &Campaign) -> Result<()> {
         (table, csv(campaign).with_context(|| made(table))?),
     ];
     for (name, content) in contents {
-        campaign::replace(&folder.join(name), content.as_bytes())?;
+        results::replace(&folder.join(name), content.as_bytes())?;
     }
     Ok(())
+}
+
+/// JSON that may stand within a `<script>`: nothing in it can end that.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub(crate) fn embedded(json: &impl Serialize) -> serde_json::Result<String> {
+    Ok(serde_json::to_string(json)?.replace('<', r"\u003c"))
 }
 
 /// The whole page, which needs nothing else to be shown.
@@ -94,4 +103,17 @@ pub fn write(folder: &Path, campaign: &Campaign) -> Result<()> {
 /// The template cannot be rendered.
 pub fn html(campaign: &Campaign) -> Result<String> {
     Ok(page::Page::of(campaign)?.render()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_within_a_page_cannot_end_the_script_around_it() {
+        let embedded = embedded(&"</script><!--").unwrap();
+        assert!(!embedded.contains('<'), "{embedded}");
+        let back: String = serde_json::from_str(&embedded).unwrap();
+        assert_eq!(back, "</script><!--");
+    }
 }

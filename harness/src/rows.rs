@@ -4,6 +4,7 @@ use stats::{Firmness, Spread, firmness, median};
 
 use crate::campaign::{Campaign, Trial, Window};
 use crate::checks::Verdict;
+use crate::figures::windows;
 use crate::rung::Rung;
 use crate::table::each;
 use crate::theory::Bound;
@@ -85,10 +86,7 @@ pub fn dispensable(open: bool) -> &'static [&'static str] {
 /// The row of one server at one rung. `trials` are never none.
 pub fn measured(campaign: &Campaign, trials: &[&Trial]) -> Vec<String> {
     let first = trials[0];
-    let windows: Vec<&Window> = trials
-        .iter()
-        .filter_map(|trial| trial.window.as_ref())
-        .collect();
+    let windows = windows(trials);
     let verdict = trials.iter().map(|trial| trial.verdict).max();
     let verdict = verdict.unwrap_or(Verdict::Invalid).name().to_owned();
     let mark = if apart(trials).is_empty() { "" } else { "*" };
@@ -169,29 +167,18 @@ fn completed(windows: &[&Window]) -> String {
 }
 
 fn costs(windows: &[&Window]) -> [String; 5] {
-    let of = |figure: fn(&Window) -> f64| {
-        median(
-            &windows
-                .iter()
-                .map(|window| figure(window))
-                .collect::<Vec<_>>(),
-        )
+    // Without a right answer every cost is infinite, and one such block among others does not hide them.
+    let of = |figure: fn(&Window) -> Option<f64>| {
+        let costs = windows.iter().map(|window| figure(window));
+        let costs: Vec<f64> = costs.map(|cost| cost.unwrap_or(f64::INFINITY)).collect();
+        median(&costs)
     };
     [
-        cell(
-            of(|window| microseconds_each(window, window.server.cpu_seconds)),
-            1,
-        ),
-        cell(
-            of(|window| microseconds_each(window, window.database_cpu_seconds.unwrap_or(f64::NAN))),
-            1,
-        ),
-        cell(of(switches_each), 2),
-        cell(of(|window| window.server.threads as f64), 0),
-        cell(
-            of(|window| window.server.rss_bytes as f64 / f64::from(1 << 20)),
-            0,
-        ),
+        cell(of(Window::cpu_us_each), 1),
+        cell(of(Window::database_cpu_us_each), 1),
+        cell(of(Window::switches_each), 2),
+        cell(of(|window| Some(window.server.threads as f64)), 0),
+        cell(of(|window| Some(window.server.rss_mib())), 0),
     ]
 }
 
@@ -204,15 +191,6 @@ pub fn cell(figure: Option<f64>, decimals: usize) -> String {
     figure
         .filter(|figure| figure.is_finite())
         .map_or_else(dash, |figure| format!("{figure:.decimals$}"))
-}
-
-fn microseconds_each(window: &Window, seconds: f64) -> f64 {
-    seconds * 1e6 / window.counts.correct as f64
-}
-
-fn switches_each(window: &Window) -> f64 {
-    let switches = window.server.voluntary_switches + window.server.involuntary_switches;
-    switches as f64 / window.counts.correct as f64
 }
 
 /// The median over the trials of a percentile; `~` where too few requests lie beyond it to be firm.

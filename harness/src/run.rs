@@ -9,7 +9,7 @@ use clap::Args;
 use workloads::{Catalog, Workload};
 
 use crate::attach::{self, AttachArgs};
-use crate::campaign::{Ladder, Plan, ResultsFolder};
+use crate::campaign::{Ladder, Plan};
 use crate::checks::Verdict;
 use crate::cpus::CpuPlan;
 use crate::environment::sha256;
@@ -18,6 +18,7 @@ use crate::notice;
 use crate::preset::Preset;
 use crate::process::{Profile, READY_LIMIT};
 use crate::provision::DatabaseArgs;
+use crate::results::ResultsFolder;
 use crate::rung::{AskedRate, Rung};
 use crate::selection::by_name;
 use crate::serve::{self, Listen, Serving};

@@ -10,10 +10,10 @@ use cost::Cost;
 use stats::Verdict;
 use words::{either, listed, percent, unsigned};
 
-use crate::blocks::figures;
 use crate::campaign::{Campaign, Trial};
 use crate::checks;
 use crate::class::Class;
+use crate::figures::figures;
 use crate::metric::Metric;
 use crate::rung::Rung;
 use crate::verdicts::{self, Judged, Side, greater_is_better};

@@ -1,6 +1,8 @@
 //! A campaign under way: begun or resumed, measured block by block, saved after each trial, closed with its tables.
 
-use std::collections::VecDeque;
+mod names;
+mod records;
+
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -8,27 +10,24 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use workloads::{Catalog, Workload};
 
-use crate::attach::{self, Attachment};
+use crate::attach;
 use crate::blocks::{Block, Course};
-use crate::campaign::{Campaign, Plan, Reference, ResultsFolder, SCHEMA, ServerRecord, State};
+use crate::campaign::{Campaign, Plan, Reference, SCHEMA, State};
 use crate::checks::Verdict;
-use crate::comparable::changes;
-use crate::cpus::CpuPlan;
 use crate::digest::Digest;
-use crate::environment;
 use crate::expected::Answers;
 use crate::folders::Folders;
 use crate::inspection;
 use crate::notice;
 use crate::pgbench::{self, Pgbench};
-use crate::process::Profile;
-use crate::progress::{Progress, Step, Work};
+use crate::progress::{Progress, Work};
 use crate::provision::{DatabaseArgs, NO_SHOP};
-use crate::publication::{Publication, UnderWay};
+use crate::publication::Publication;
 use crate::publishable;
 use crate::report;
+use crate::results::ResultsFolder;
 use crate::rig::Rig;
-use crate::run::{AGAIN, chosen_servers, definition};
+use crate::run::{AGAIN, chosen_servers};
 use crate::rung::Rung;
 use crate::selection::by_name;
 use crate::server::Server;
@@ -36,6 +35,10 @@ use crate::stdout::{self, OutputArgs};
 use crate::subject::Subject;
 use crate::table;
 use crate::trial::{Place, Witness};
+
+use names::{describe, log_name, step, under_way};
+use records::refuse_changes;
+pub(crate) use records::server_records;
 
 /// What a new campaign starts from.
 #[derive(Debug)]
@@ -353,7 +356,8 @@ impl Session {
                 let _ = pgbench.as_ref()?;
                 pgbench::load_of(workload, plan.ladders[ladder].rungs[rung], plan)
             }));
-            self.publication.reckon(course.left(), progress.left());
+            self.publication
+                .reckon(progress.trials_left(), progress.left());
             let Some(block) = course.next() else { break };
             for (position, &index) in block.order.iter().enumerate() {
                 let subject = served[block.ladder][index];
@@ -385,7 +389,7 @@ impl Session {
             position,
         };
         let what = describe(workload, subject, place);
-        progress.trial_starts(step(Work::Trial, block), &what);
+        progress.step_starts(step(Work::Trial, block), &what);
         self.publication
             .trial_starts(under_way(workload, subject, place));
         let log = self
@@ -476,105 +480,9 @@ impl Session {
     }
 }
 
-fn step(work: Work, block: &Block) -> Step {
-    Step {
-        work,
-        ladder: block.ladder,
-        rung: block.rung,
-    }
-}
-
 pub(crate) fn serving<'s>(subjects: &'s [Subject], workload: &Workload) -> Vec<&'s Subject> {
     subjects
         .iter()
         .filter(|subject| subject.server.skips(workload).is_none())
         .collect()
-}
-
-pub(crate) fn server_records(servers: &[Server], workloads: &[Workload]) -> Vec<ServerRecord> {
-    // One program with another number of threads is another server.
-    let what = |server: &Server| (server.run.clone(), server.threads);
-    let same = |index: usize| {
-        servers[..index]
-            .iter()
-            .find(|earlier| what(earlier) == what(&servers[index]))
-    };
-    let record = |(index, server): (usize, &Server)| ServerRecord {
-        name: server.name.clone(),
-        lane: server.lane,
-        about: server.about.clone(),
-        same_as: same(index).map(|earlier| earlier.name.clone()),
-        binary_sha256: server.programs().find_map(environment::sha256_of),
-        skips: workloads
-            .iter()
-            .filter_map(|workload| skipped(server, workload))
-            .collect(),
-        attached: server.attached.as_ref().map(Attachment::to_string),
-        says: Vec::new(),
-    };
-    servers.iter().enumerate().map(record).collect()
-}
-
-/// The workload's name and why the server does not serve it, if it does not.
-fn skipped(server: &Server, workload: &Workload) -> Option<(String, String)> {
-    let why = server.skips(workload)?;
-    Some((workload.name.clone(), why.to_owned()))
-}
-
-/// One campaign, one machine, one set of programs, statements, rows and settings.
-fn refuse_changes(campaign: &Campaign, workloads: &[Workload], rig: &Rig) -> Result<()> {
-    let mut now = campaign.clone();
-    for (ladder, workload) in now.plan.ladders.iter_mut().zip(workloads) {
-        ladder.definition = definition(workload);
-    }
-    now.plan.cpus = CpuPlan::for_this_machine()?;
-    now.environment = rig.environment();
-    now.database = rig.provisioned.record();
-    now.servers = server_records(&rig.servers, workloads);
-    let changes = changes(campaign, &now);
-    if !changes.is_empty() {
-        bail!("{}", changes.join("; "));
-    }
-    Ok(())
-}
-
-fn under_way(workload: &Workload, subject: &Subject, place: Place) -> UnderWay {
-    UnderWay {
-        workload: workload.name.clone(),
-        server: subject.label(),
-        rung: place.rung.to_string(),
-        block: place.block + 1,
-        phase: "starting the server and checking its answers".to_owned(),
-        seconds: VecDeque::new(),
-    }
-}
-
-fn describe(workload: &Workload, subject: &Subject, place: Place) -> String {
-    let again = match place.attempt {
-        0 => String::new(),
-        attempt => format!(", attempt {}", attempt + 1),
-    };
-    format!(
-        "{} {}, {}, block {}{again}",
-        workload.name,
-        subject.label(),
-        place.rung,
-        place.block + 1
-    )
-}
-
-/// Says which trial an interval log is of.
-fn log_name(workload: &Workload, subject: &Subject, place: Place) -> String {
-    let profile = match subject.settings.profile {
-        Profile::Parity => "",
-        Profile::Defaults => "-defaults",
-    };
-    let server = subject.server.name.replace(AGAIN, "-again");
-    format!(
-        "{}-{server}{profile}-{}-{}-{}",
-        workload.name,
-        place.rung.slug(),
-        place.block + 1,
-        place.attempt + 1
-    )
 }

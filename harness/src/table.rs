@@ -2,10 +2,11 @@
 
 use stats::median;
 
-use crate::blocks::{counting, log_ratios};
+use crate::blocks::counting;
 use crate::campaign::{Campaign, Ladder, Trial, Window};
 use crate::checks::{self, Check, Verdict};
 use crate::class::Class;
+use crate::figures::{log_ratios, windows};
 use crate::layout::{Columns, Look, lay_out};
 use crate::metric::Metric;
 use crate::process::Profile;
@@ -167,10 +168,7 @@ fn shares_of_ceiling(campaign: &Campaign, ladder: &Ladder) -> Vec<String> {
     // In an open loop the throughput is the rate that was asked for.
     for &rung in ladder.rungs.iter().filter(|rung| !rung.is_open()) {
         for trials in subjects(campaign, &ladder.workload, rung) {
-            let windows: Vec<&Window> = trials
-                .iter()
-                .filter_map(|trial| trial.window.as_ref())
-                .collect();
+            let windows = windows(&trials);
             let Some(delay_ms) = windows.iter().find_map(|window| window.delay_ms) else {
                 continue;
             };
@@ -270,6 +268,16 @@ pub fn label(server: &str, profile: Profile) -> String {
         Profile::Parity => server.to_owned(),
         Profile::Defaults => format!("{server} (defaults)"),
     }
+}
+
+/// The labels of a campaign's servers, in the order of its tables.
+pub fn labels(campaign: &Campaign) -> Vec<String> {
+    let plan = &campaign.plan;
+    let of_server = |server: &String| {
+        let labels = plan.profiles.iter().map(|profile| label(server, *profile));
+        labels.collect::<Vec<_>>()
+    };
+    plan.servers.iter().flat_map(of_server).collect()
 }
 
 /// A whole number where it is one to two decimals.

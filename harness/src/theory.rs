@@ -2,9 +2,9 @@
 
 use stats::{FixedService, Interval, Parameter, UslFit, UslRefusal, median};
 
-use crate::blocks::figures;
 use crate::campaign::Campaign;
 use crate::class::Class;
+use crate::figures::median_of;
 use crate::metric::Metric;
 use crate::pgbench::PgbenchRun;
 use crate::rung::Rung;
@@ -114,10 +114,6 @@ pub fn scaling(campaign: &Campaign, workload: &str, rungs: &[Rung]) -> Vec<Strin
     for &rung in &closed {
         for trials in subjects(campaign, workload, rung) {
             let label = trials[0].label();
-            let rates: Vec<f64> = figures(&trials, Metric::Throughput)
-                .into_iter()
-                .map(|(_, rate)| rate)
-                .collect();
             let index = ladders
                 .iter()
                 .position(|(of, _)| *of == label)
@@ -127,10 +123,12 @@ pub fn scaling(campaign: &Campaign, workload: &str, rungs: &[Rung]) -> Vec<Strin
                 });
             ladders[index]
                 .1
-                .extend(median(&rates).map(|throughput| stats::Rung {
-                    concurrency: rung.connections() as f64,
-                    throughput,
-                }));
+                .extend(
+                    median_of(&trials, Metric::Throughput).map(|throughput| stats::Rung {
+                        concurrency: rung.connections() as f64,
+                        throughput,
+                    }),
+                );
         }
     }
     let line = |(label, rungs): &(String, Vec<stats::Rung>)| match UslFit::of(rungs) {

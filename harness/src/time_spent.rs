@@ -6,6 +6,7 @@ use stats::median;
 
 use crate::campaign::{Campaign, Trial, Window};
 use crate::class::Class;
+use crate::figures::{median_over, windows};
 use crate::layout::{Columns, Look, lay_out};
 use crate::rows::cell;
 use crate::rung::Rung;
@@ -64,43 +65,36 @@ pub fn of_rungs(
 /// `None` where a window has no stages.
 fn row(trials: &[&Trial]) -> Option<Vec<String>> {
     let first = trials.first()?;
-    let windows: Vec<&Window> = trials
-        .iter()
-        .filter_map(|trial| trial.window.as_ref())
-        .collect();
-    let stages: Vec<_> = windows
-        .iter()
-        .map(|window| window.stages)
-        .collect::<Option<_>>()?;
-    let names = stages.first()?.named();
-    let service: Vec<f64> = windows
-        .iter()
-        .map(|window| window.service_ns.mean)
-        .collect();
+    let windows = windows(trials);
     let mut row = vec![first.rung.figure(), first.label()];
-    for index in 0..names.len() {
-        let means: Vec<f64> = stages
-            .iter()
-            .map(|stages| stages.named()[index].1.mean)
-            .collect();
-        row.push(milliseconds(&means));
-    }
-    let outside: Vec<f64> = stages
-        .iter()
-        .zip(&service)
-        .map(|(stages, service)| {
-            let inside: f64 = stages.named().iter().map(|(_, stage)| stage.mean).sum();
-            (service - inside).max(0.0)
-        })
-        .collect();
-    row.push(milliseconds(&outside));
-    row.push(milliseconds(&service));
+    let stages = stages_ms(&windows)?.into_iter();
+    row.extend(stages.map(|(_, mean)| cell(Some(mean), 3)));
+    let service = median_over(&windows, |window| Some(window.service_ns.mean / 1e6));
+    row.push(cell(service, 3));
     row.push(sessions(&windows));
     Some(row)
 }
 
-fn milliseconds(ns: &[f64]) -> String {
-    cell(median(ns).map(|ns| ns / 1e6), 3)
+/// The mean time in ms that a request spends in each stage, and last outside of them all; medians over the windows.
+/// `None` where a window has no stages.
+pub(crate) fn stages_ms(windows: &[&Window]) -> Option<Vec<(&'static str, f64)>> {
+    let names = windows.first()?.stages?.named().map(|(name, _)| name);
+    let mut means: Vec<(&'static str, Vec<f64>)> =
+        names.into_iter().map(|name| (name, Vec::new())).collect();
+    let mut outside = Vec::new();
+    for window in windows {
+        let named = window.stages?.named();
+        for ((_, means), (_, stage)) in means.iter_mut().zip(named) {
+            means.push(stage.mean / 1e6);
+        }
+        let inside: f64 = named.iter().map(|(_, stage)| stage.mean).sum();
+        outside.push((window.service_ns.mean - inside).max(0.0) / 1e6);
+    }
+    means.push(("HTTP and wire", outside));
+    let middle = means.into_iter();
+    middle
+        .map(|(name, means)| Some((name, median(&means)?)))
+        .collect()
 }
 
 /// What the sessions were seen doing over all samples, most frequent first.

@@ -79,9 +79,7 @@ pub fn run(
 ) -> Result<Trial> {
     let started_at = jiff::Timestamp::now().to_string();
     bench.provisioned.monitor.wait_until_alone(bench.stop)?;
-    if subject.server.attached.is_some() && workload.writes() {
-        bench.provisioned.settler.distrust();
-    }
+    bench.provisioned.expect_load(&subject.server, workload);
     let (checks, window) = match measure(bench, subject, (workload, answers), place, witness) {
         Ok(measured) => {
             let monitor = &mut bench.provisioned.monitor;

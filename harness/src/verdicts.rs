@@ -10,9 +10,10 @@ use stats::{
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::blocks::{by_subject, counting, figures, log_ratios};
+use crate::blocks::{by_subject, counting};
 use crate::campaign::{Campaign, Trial};
 use crate::class::Class;
+use crate::figures::{figures, log_ratios};
 use crate::metric::Metric;
 use crate::rung::Rung;
 

@@ -116,8 +116,7 @@ const lanebenchPlots = (() => {
 
   function option(figure, element) {
     const narrow = element.clientWidth < NARROW;
-    const across = figure.kind === "stages";
-    const horizontal = bars(figure) && across;
+    const horizontal = figure.kind === "stages";
     let x = axis(figure.x, true, narrow);
     let y = axis(figure.y, false, narrow);
     if (bars(figure)) {

@@ -2,21 +2,15 @@
 
 use std::time::Duration;
 
-use stats::{WatchedRatio, likely_blocks};
+use stats::likely_blocks;
 
-use super::Course;
+use super::{Course, as_watched};
 use crate::progress::{Ahead, Step, Work};
 
 /// Two ratios scatter by chance as they please.
 const LEAST_BLOCKS_TO_FORESEE: usize = 3;
 
 impl Course<'_> {
-    /// Trials to come, as far as is known now.
-    pub fn left(&self) -> usize {
-        let ahead = self.ahead(|_, _| None);
-        ahead.iter().map(|ahead| ahead.count).sum()
-    }
-
     /// Steps to come. `ceiling` gives how long pgbench runs after a block of a ladder's rung, if it does.
     pub fn ahead(&self, ceiling: impl Fn(usize, usize) -> Option<Duration>) -> Vec<Ahead> {
         let plan = self.plan;
@@ -57,13 +51,7 @@ impl Course<'_> {
         if ratios.is_empty() {
             return target;
         }
-        let watched: Vec<WatchedRatio<'_>> = ratios
-            .iter()
-            .map(|(watched, log_ratios)| WatchedRatio {
-                watched: *watched,
-                log_ratios,
-            })
-            .collect();
-        likely_blocks(target, &watched).clamp(target, self.plan.most_blocks.max(target))
+        let likely = likely_blocks(target, &as_watched(&ratios));
+        likely.clamp(target, self.plan.most_blocks.max(target))
     }
 }

@@ -10,12 +10,13 @@ use stats::{Capacity, CapacitySearch, Firmness, RateOutcome, SearchedRates, firm
 use workloads::Workload;
 
 use super::record::{CapacityRecord, RateRecord, SearchRecord};
-use crate::campaign::{Plan, ResultsFolder, Trial, Window};
+use crate::campaign::{Plan, Trial, Window};
 use crate::checks::{Verdict, tripped};
 use crate::expected::Answers;
 use crate::notice;
 use crate::process::READY_LIMIT;
 use crate::progress::{Ahead, Progress, Step, Work};
+use crate::results::ResultsFolder;
 use crate::rig::Rig;
 use crate::rung::Rung;
 use crate::session::serving;
@@ -165,7 +166,7 @@ impl Search {
             planned: Duration::from_secs_f64(plan.warmup_seconds + seconds),
         }]);
         let what = format!("{} {}, {rung}", self.workload.name, lane.subject.label());
-        lane.progress.trial_starts(step, &what);
+        lane.progress.step_starts(step, &what);
         let of = (&self.workload, lane.answers);
         let trial = lane.rig.trial(
             &plan,

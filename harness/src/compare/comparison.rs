@@ -1,13 +1,13 @@
 //! A comparison as data: what is printed, served and judged in a CI is read from it.
 
 use serde::{Serialize, Serializer};
-use stats::{Interval, Verdict, median};
+use stats::{Interval, Verdict};
 
 use super::summary;
-use crate::blocks::figures;
 use crate::campaign::Trial;
 use crate::checks;
 use crate::class::Class;
+use crate::figures::{figures, median_of};
 use crate::metric::Metric;
 use crate::rung::Rung;
 use crate::sentences::left_out;
@@ -157,8 +157,8 @@ fn row(
         },
         metric,
         primary: metric == Metric::primary(*rung),
-        a: typical(a, metric),
-        b: typical(b, metric),
+        a: median_of(a, metric),
+        b: median_of(b, metric),
         ratio: answer.map(|answer| answer.comparison.ratio),
         interval: answer.map(|answer| answer.comparison.interval),
         adjusted_p_value: answer.map(|answer| answer.adjusted_p_value),
@@ -167,11 +167,6 @@ fn row(
         faster: is(Verdict::Faster),
         equivalent: is(Verdict::Equivalent),
     }
-}
-
-fn typical(trials: &[&Trial], metric: Metric) -> Option<f64> {
-    let figures = figures(trials, metric).into_iter();
-    median(&figures.map(|(_, figure)| figure).collect::<Vec<_>>())
 }
 
 fn with_doubt(answer: &Answer) -> String {

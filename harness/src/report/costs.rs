@@ -1,10 +1,10 @@
 //! Figures of what a request costs: where its time goes, CPU, threads, memory, context switches.
 
-use stats::median;
-
-use crate::campaign::{Trial, Window};
+use crate::campaign::Window;
+use crate::figures::{median_over, windows};
 use crate::report::figure::{Axis, Figure, Form, Scale, Series};
-use crate::report::scene::{Scene, Step, windows};
+use crate::report::scene::{Scene, Step};
+use crate::time_spent::stages_ms;
 
 /// Of a figure of stacked bars, in lines of text: legend and axis, and each bar.
 const LINES_AROUND_BARS: usize = 7;
@@ -23,13 +23,13 @@ const COSTS: [Cost; 5] = [
         id: "cpu",
         title: "CPU time of the server for a request",
         unit: "µs of CPU per request",
-        of: |window| each(window, window.server.cpu_seconds * 1e6),
+        of: Window::cpu_us_each,
     },
     Cost {
         id: "database-cpu",
         title: "CPU time of PostgreSQL for a request",
         unit: "µs of CPU per request",
-        of: |window| each(window, window.database_cpu_seconds? * 1e6),
+        of: Window::database_cpu_us_each,
     },
     Cost {
         id: "threads",
@@ -41,26 +41,15 @@ const COSTS: [Cost; 5] = [
         id: "memory",
         title: "Resident memory of the server",
         unit: "MiB",
-        of: |window| Some(window.server.rss_bytes as f64 / f64::from(1 << 20)),
+        of: |window| Some(window.server.rss_mib()),
     },
     Cost {
         id: "switches",
         title: "Context switches of the server for a request",
         unit: "switches per request",
-        of: |window| {
-            let server = &window.server;
-            each(
-                window,
-                (server.voluntary_switches + server.involuntary_switches) as f64,
-            )
-        },
+        of: Window::switches_each,
     },
 ];
-
-fn each(window: &Window, whole: f64) -> Option<f64> {
-    let correct = window.counts.correct;
-    (correct > 0).then(|| whole / correct as f64)
-}
 
 /// Bars of each cost, for the servers at each rung.
 pub(crate) fn bars(scene: &Scene<'_>) -> Vec<Figure> {
@@ -76,10 +65,9 @@ fn bars_of(scene: &Scene<'_>, cost: &Cost) -> Option<Figure> {
     for (label, color) in &scene.servers {
         let mut bars = Series::new(label, Form::Bars, Some(*color));
         for (place, step) in steps.iter().enumerate() {
-            let figures: Option<Vec<f64>> = step
-                .of(label)
-                .and_then(|trials| windows(trials).into_iter().map(cost.of).collect());
-            if let Some(middle) = figures.and_then(|figures| median(&figures)) {
+            let trials = step.of(label);
+            let middle = trials.and_then(|trials| median_over(&windows(trials), cost.of));
+            if let Some(middle) = middle {
                 bars.point(place as f64, middle);
             }
         }
@@ -108,7 +96,9 @@ pub(crate) fn stages(scene: &Scene<'_>) -> Option<Figure> {
     let mut bars: Vec<(String, Vec<(&'static str, f64)>)> = Vec::new();
     for step in scene.steps() {
         for (label, _) in &scene.servers {
-            let means = step.of(label).and_then(mean_of_stages);
+            let means = step
+                .of(label)
+                .and_then(|trials| stages_ms(&windows(trials)));
             bars.extend(means.map(|means| (format!("{label}, {}", step.rung), means)));
         }
     }
@@ -137,26 +127,4 @@ pub(crate) fn stages(scene: &Scene<'_>) -> Option<Figure> {
         small: false,
         height: Some(LINES_AROUND_BARS + LINES_A_BAR * bars.len()),
     })
-}
-
-/// ms by stage; `None` where the server gives no account.
-fn mean_of_stages(trials: &[&Trial]) -> Option<Vec<(&'static str, f64)>> {
-    let windows = windows(trials);
-    let first = windows.first()?.stages?.named();
-    let mut means: Vec<(&'static str, Vec<f64>)> =
-        first.iter().map(|(name, _)| (*name, Vec::new())).collect();
-    let mut outside = Vec::new();
-    for window in windows {
-        let named = window.stages?.named();
-        for ((_, means), (_, stage)) in means.iter_mut().zip(named) {
-            means.push(stage.mean / 1e6);
-        }
-        let inside: f64 = named.iter().map(|(_, stage)| stage.mean).sum();
-        outside.push((window.service_ns.mean - inside).max(0.0) / 1e6);
-    }
-    means.push(("HTTP and wire", outside));
-    let middle = means
-        .into_iter()
-        .map(|(name, means)| Some((name, median(&means)?)));
-    middle.collect()
 }

@@ -37,9 +37,10 @@ type Figure = (&'static str, &'static str, String);
 pub fn csv(campaign: &Campaign) -> Result<String> {
     let mut writer = Writer::from_writer(Vec::new());
     writer.write_record(HEADER)?;
-    let counting: Vec<&Trial> = counting(&campaign.trials).collect();
+    // In the order of the trials themselves.
+    let mut counting = counting(&campaign.trials).peekable();
     for trial in &campaign.trials {
-        let counts = counting.iter().any(|of| std::ptr::eq(*of, trial));
+        let counts = counting.next_if(|of| std::ptr::eq(*of, trial)).is_some();
         let place = place(trial, counts)?;
         let none = || vec![("", "", String::new())];
         let figures = trial.window.as_ref().map_or_else(none, figures);

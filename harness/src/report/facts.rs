@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::campaign::{Campaign, Trial};
 use crate::checks::{Code, Outcome};
-use crate::report::scene::{Scene, windows};
+use crate::figures::windows;
+use crate::report::scene::Scene;
 use crate::report::tables;
 use crate::table;
 

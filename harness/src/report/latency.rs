@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use stats::median;
 
-use crate::blocks::figures;
 use crate::campaign::{Percentile, Trial, Window};
 use crate::checks::{Code, tripped};
+use crate::figures::{median_of, windows};
 use crate::metric::Metric;
 use crate::report::figure::{Axis, Figure, Form, Scale, Series};
-use crate::report::scene::{Scene, Step, rungs, windows};
+use crate::report::scene::{Scene, Step, rungs};
 use crate::theory;
 
 /// Where p99 exceeds that of the lowest rate so many times, the knee is passed.
@@ -88,10 +88,10 @@ pub(crate) fn by_rate(scene: &Scene<'_>) -> Option<Figure> {
                 continue;
             };
             let x = place as f64 + scene.beside(index);
-            if let Some(middle) = middle(trials, Metric::P50) {
+            if let Some(middle) = median_of(trials, Metric::P50) {
                 p50.point(x, middle);
             }
-            if let Some(middle) = middle(trials, Metric::P99) {
+            if let Some(middle) = median_of(trials, Metric::P99) {
                 p99.point(x, middle);
             }
             if let Some((blocks, slowest)) = not_held(trials) {
@@ -122,11 +122,6 @@ pub(crate) fn by_rate(scene: &Scene<'_>) -> Option<Figure> {
         small: false,
         height: None,
     })
-}
-
-fn middle(trials: &[&Trial], metric: Metric) -> Option<f64> {
-    let figures = figures(trials, metric).into_iter();
-    median(&figures.map(|(_, figure)| figure).collect::<Vec<_>>())
 }
 
 /// In how many blocks, and the greatest p99 of those in ms.

@@ -6,11 +6,13 @@ use askama::Template;
 use crate::blocks::counting;
 use crate::campaign::{Campaign, State};
 use crate::checks::Verdict;
+use crate::figures::median_of;
 use crate::interference;
+use crate::metric::Metric;
 use crate::report::figure::{DataTable, Figure};
 use crate::report::scene::{Scene, Step};
 use crate::report::tables::{self, Table, Trials};
-use crate::report::{ECHARTS, PLOTS, costs, facts, latency, throughput, timeline};
+use crate::report::{ECHARTS, PLOTS, costs, embedded, facts, latency, throughput, timeline};
 use crate::rows::cell;
 use crate::rung::Rung;
 use crate::sentences;
@@ -81,8 +83,7 @@ impl Page {
             .flat_map(|section| &section.figures)
             .map(|shown| &shown.figure)
             .collect();
-        // Inside a script element only this could end it.
-        let plots = serde_json::to_string(&figures)?.replace('<', r"\u003c");
+        let plots = embedded(&figures)?;
         let ladders = &campaign.plan.ladders;
         let workloads: Vec<&str> = ladders.iter().map(|of| of.workload.as_str()).collect();
         Ok(Page {
@@ -173,14 +174,7 @@ pub(crate) fn answers(scene: &Scene<'_>) -> Vec<Answer> {
 fn alone(scene: &Scene<'_>, step: &Step<'_>) -> Vec<String> {
     let of = |(label, _): &(String, usize)| {
         let trials = step.of(label)?;
-        let [rate, p99] = [
-            crate::metric::Metric::Throughput,
-            crate::metric::Metric::P99,
-        ]
-        .map(|metric| {
-            let figures = crate::blocks::figures(trials, metric).into_iter();
-            stats::median(&figures.map(|(_, figure)| figure).collect::<Vec<_>>())
-        });
+        let [rate, p99] = [Metric::Throughput, Metric::P99].map(|metric| median_of(trials, metric));
         Some(format!(
             "At {} {label} gives {} right answers per second, with a p99 of {} ms.",
             step.rung,

@@ -1,10 +1,10 @@
 //! What a workload's figures are drawn of: the servers of one class, the rungs, and the trials that count.
 
-use crate::campaign::{Campaign, Ladder, Trial, Window};
+use crate::campaign::{Campaign, Ladder, Trial};
 use crate::class::Class;
 use crate::report::figure::Scale;
 use crate::rung::Rung;
-use crate::table::label;
+use crate::table::labels;
 
 /// The share of the room between two steps that the servers stand in.
 const SPREAD: f64 = 0.2;
@@ -113,19 +113,4 @@ impl<'a> Step<'a> {
 /// The scale of an axis of rungs.
 pub(crate) fn rungs(steps: &[Step<'_>]) -> Scale {
     Scale::Steps(steps.iter().map(|step| step.rung.figure()).collect())
-}
-
-pub(crate) fn windows<'t>(trials: &[&'t Trial]) -> Vec<&'t Window> {
-    let windows = trials.iter().filter_map(|trial| trial.window.as_ref());
-    windows.collect()
-}
-
-/// In the order of the plan.
-fn labels(campaign: &Campaign) -> Vec<String> {
-    let plan = &campaign.plan;
-    let of = |server: &String| {
-        let labels = plan.profiles.iter().map(|profile| label(server, *profile));
-        labels.collect::<Vec<_>>()
-    };
-    plan.servers.iter().flat_map(of).collect()
 }

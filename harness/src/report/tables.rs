@@ -205,9 +205,9 @@ fn measured(window: &Window) -> [String; 21] {
         counts.unsent.to_string(),
         counts.unfinished.to_string(),
         format!("{:.3}", server.cpu_seconds),
-        (server.voluntary_switches + server.involuntary_switches).to_string(),
+        server.switches().to_string(),
         server.threads.to_string(),
-        format!("{:.1}", server.rss_bytes as f64 / f64::from(1 << 20)),
+        format!("{:.1}", server.rss_mib()),
     ]
 }
 

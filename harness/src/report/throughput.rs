@@ -1,10 +1,10 @@
 //! Figures of requests per second: over the concurrency, and beside what the database alone allows.
 
-use stats::{Mean, median};
+use stats::Mean;
 
-use crate::blocks::figures;
 use crate::campaign::Trial;
 use crate::checks::Verdict;
+use crate::figures::{figures, median_of};
 use crate::metric::Metric;
 use crate::report::figure::{Axis, Figure, Form, Scale, Series};
 use crate::report::scene::{Scene, rungs};
@@ -27,11 +27,10 @@ pub(crate) fn by_concurrency(scene: &Scene<'_>) -> Option<Figure> {
                 continue;
             };
             let x = place as f64 + scene.beside(index);
-            let rates: Vec<f64> = rates(trials);
-            if let Some(middle) = median(&rates) {
+            if let Some(middle) = median_of(trials, Metric::Throughput) {
                 line.point(x, middle);
             }
-            if let Some((low, high)) = interval_of(&rates) {
+            if let Some((low, high)) = interval_of(trials) {
                 interval.interval(x, low, high);
             }
             add_points(trials, x, &mut points, &mut hollow);
@@ -56,14 +55,10 @@ pub(crate) fn by_concurrency(scene: &Scene<'_>) -> Option<Figure> {
     })
 }
 
-fn rates(trials: &[&Trial]) -> Vec<f64> {
-    let figures = figures(trials, Metric::Throughput).into_iter();
-    figures.map(|(_, rate)| rate).collect()
-}
-
 /// Of the geometric mean.
-fn interval_of(rates: &[f64]) -> Option<(f64, f64)> {
-    let logs: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
+fn interval_of(trials: &[&Trial]) -> Option<(f64, f64)> {
+    let rates = figures(trials, Metric::Throughput).into_iter();
+    let logs: Vec<f64> = rates.map(|(_, rate)| rate.ln()).collect();
     let interval = Mean::of(&logs)?.interval_95();
     Some((interval.low.exp(), interval.high.exp()))
 }
@@ -122,7 +117,7 @@ pub(crate) fn share_of_ceiling(scene: &Scene<'_>) -> Option<Figure> {
         let mut bars = Series::new(label, Form::Bars, Some(*color));
         for (_, place, limit) in &limits {
             let trials = scene.closed[*place].of(label);
-            let middle = trials.and_then(|trials| median(&rates(trials)));
+            let middle = trials.and_then(|trials| median_of(trials, Metric::Throughput));
             if let Some(middle) = middle {
                 bars.point(*place as f64, 100.0 * middle / limit);
             }

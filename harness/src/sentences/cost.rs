@@ -32,11 +32,7 @@ impl Cost {
                     .map(|window| window.server.threads as f64)
                     .collect(),
             ),
-            memory_mib: middle(
-                windows()
-                    .map(|window| window.server.rss_bytes as f64 / f64::from(1 << 20))
-                    .collect(),
-            ),
+            memory_mib: middle(windows().map(|window| window.server.rss_mib()).collect()),
         }
     }
 

@@ -13,8 +13,9 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use crate::campaign::{self, Campaign, State};
+use crate::campaign::{Campaign, State};
 use crate::publication::{LOCK_FILE, PROGRESS_FILE, Published, VerdictCounts, is_held};
+use crate::results;
 
 const CAMPAIGN_FILE: &str = "campaign.json";
 
@@ -281,7 +282,7 @@ impl Folder {
         let mut text = Vec::new();
         file.read_to_end(&mut text)
             .map_err(|error| format!("cannot read {name}: {error}"))?;
-        campaign::parse(&text, Path::new(&name)).map_err(|error| format!("{error:#}"))
+        results::parse(&text, Path::new(&name)).map_err(|error| format!("{error:#}"))
     }
 
     fn record_name(&self) -> String {

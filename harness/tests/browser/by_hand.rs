@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use harness::campaign;
+use harness::results;
 use serde_json::{Value, json};
 
 use crate::driver::{Browser, View};
@@ -26,7 +26,7 @@ fn given() -> Value {
     let folder = std::env::var(RESULTS_VARIABLE);
     let folder = folder.unwrap_or_else(|_| panic!("{RESULTS_VARIABLE} names no results folder"));
     let file = Path::new(&folder).join("campaign.json");
-    campaign::read(&file).unwrap_or_else(|error| panic!("{error:#}"));
+    results::read(&file).unwrap_or_else(|error| panic!("{error:#}"));
     serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
 }
 

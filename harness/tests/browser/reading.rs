@@ -5,6 +5,17 @@ use serde_json::{Value, json};
 
 use crate::driver::Browser;
 
+/// The kinds of plots that a page has where its record has everything.
+pub(crate) const KINDS: [&str; 7] = [
+    "ceiling",
+    "cost",
+    "percentiles",
+    "rate",
+    "stages",
+    "throughput",
+    "timeline",
+];
+
 #[derive(Debug, Deserialize)]
 pub(crate) struct Page {
     pub(crate) tables: Vec<Table>,

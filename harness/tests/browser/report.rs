@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::driver::{Browser, View};
-use crate::reading::Page;
+use crate::reading::{KINDS, Page};
 use crate::record::Record;
 use crate::{campaigns, numbers, page, plots, reading};
 
@@ -104,18 +104,7 @@ fn every_plot_has_its_series_its_axes_and_the_same_as_a_table() {
     let mut kinds: Vec<&str> = page.plots.iter().map(|plot| plot.kind.as_str()).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    assert_eq!(
-        kinds,
-        [
-            "ceiling",
-            "cost",
-            "percentiles",
-            "rate",
-            "stages",
-            "throughput",
-            "timeline"
-        ]
-    );
+    assert_eq!(kinds, KINDS);
     for plot in &page.plots {
         let what = &plot.title;
         assert!(

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::driver::{Browser, View};
+use crate::reading::KINDS;
 use crate::record::Record;
 use crate::report::assert_every_number;
 use crate::support::TestDatabase;
@@ -286,16 +287,6 @@ fn as_floats(value: &Value) -> Value {
         other => other.clone(),
     }
 }
-
-const KINDS: [&str; 7] = [
-    "ceiling",
-    "cost",
-    "percentiles",
-    "rate",
-    "stages",
-    "throughput",
-    "timeline",
-];
 
 #[test]
 fn a_real_campaign_is_followed_to_its_end_and_every_number_of_its_report_is_its_records() {

@@ -5,7 +5,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::campaign::{self, Campaign};
+use harness::campaign::Campaign;
+use harness::results;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -34,7 +35,7 @@ pub(crate) fn said(output: &Output) -> String {
 }
 
 pub(crate) fn campaign_in(folder: &Path) -> Campaign {
-    campaign::read(&folder.join("campaign.json")).unwrap()
+    results::read(&folder.join("campaign.json")).unwrap()
 }
 
 /// Starts it and ends it as Ctrl-C does, in the middle of a trial, once it has saved so many.
@@ -60,7 +61,7 @@ pub(crate) fn interrupt_after(mut command: Command, results: &Path, trials: usiz
 }
 
 fn saved(results: &Path) -> usize {
-    campaign::read(&results.join("campaign.json")).map_or(0, |campaign| campaign.trials.len())
+    results::read(&results.join("campaign.json")).map_or(0, |campaign| campaign.trials.len())
 }
 
 #[track_caller]

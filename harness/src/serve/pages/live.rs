@@ -9,10 +9,11 @@ use axum::response::{IntoResponse, Response};
 use super::super::App;
 use super::super::shelf::{Folder, Progress};
 use super::list::in_words;
-use super::{Refusal, blocking, embedded, link, minute, page};
+use super::{Refusal, blocking, link, minute, page};
 use crate::checks::Verdict;
 use crate::progress;
 use crate::publication::{Fallen, Published};
+use crate::report::embedded;
 
 #[derive(Template)]
 #[template(path = "serve/live.html")]
@@ -140,7 +141,7 @@ fn make(folder: &Folder) -> Result<Response, Refusal> {
             .as_ref()
             .map_or_else(String::new, |published| in_words(published.counts)),
         time_left: seconds.map_or_else(String::new, progress::in_words),
-        json: embedded(&published),
+        json: embedded(&published).unwrap_or_default(),
         published,
     })?;
     Ok(html.into_response())
