@@ -363,7 +363,10 @@ fn a_campaign_is_followed_to_its_end() {
     let mut list = served.events("/events");
     assert_eq!(list.next().0, "changed");
     let mut publication = begin(&today);
-    assert_eq!(list.next().0, "changed");
+    let (name, page) = list.next();
+    assert_eq!(name, "changed");
+    // What has changed comes with the word of it.
+    assert!(page.as_str().unwrap().contains("running: watch it"));
     assert!(served.get("/").body.contains("running: watch it"));
     let report = served.get("/campaigns/today");
     assert_eq!(report.status, 303);

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::App;
-use super::pages::{Refusal, blocking, link};
+use super::pages::{self, Refusal, blocking, link};
 use super::shelf::{Folder, Listed, Progress, Shelf};
 use crate::publication::Published;
 
@@ -47,7 +47,8 @@ pub(super) async fn campaign(State(app): State<App>, Path(name): Path<String>) -
     sse(stream::unfold(watched, WatchedCampaign::next))
 }
 
-/// `changed` whenever the list does; what it is now is on its page.
+/// `changed` whenever the list does, with its page as a JSON string. Who would ask for the page by itself could get a later
+/// list than the one that was told, and would never hear that it is as before again.
 pub(super) async fn list(State(app): State<App>) -> Response {
     let watched = WatchedList {
         shelf: app.shelf,
@@ -145,11 +146,21 @@ impl WatchedList {
     async fn next(mut self) -> Option<(Event, WatchedList)> {
         loop {
             let shelf = Arc::clone(&self.shelf);
+            let last = self.last.take();
             // A record that has changed is read.
-            let now = blocking(move || Ok(shelf.list())).await.ok()?;
-            if self.last.as_ref() != Some(&now) {
-                self.last = Some(now);
-                return Some((Event::default().event("changed").data("{}"), self));
+            let look = move || {
+                let now = shelf.list();
+                let page = match last.as_ref() == Some(&now) {
+                    true => None,
+                    false => Some(pages::list::of(&shelf, now.clone())?.0),
+                };
+                Ok((now, page))
+            };
+            let (now, page) = blocking(look).await.ok()?;
+            self.last = Some(now);
+            if let Some(page) = page {
+                let page = serde_json::to_string(&page).ok()?;
+                return Some((Event::default().event("changed").data(page), self));
             }
             if !waited(LOOK_AT_LIST_EVERY, &mut self.ended).await {
                 return None;

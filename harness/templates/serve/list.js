@@ -1,4 +1,4 @@
-// Keeps the list of campaigns up to date: when told that it has changed, takes what is new from the page itself.
+// Keeps the list of campaigns up to date: every change comes as the whole page, of which what is new is taken.
 "use strict";
 (() => {
   const connection = document.getElementById("connection");
@@ -20,20 +20,16 @@
     if ([...now.options].some(option => option.value === chosen)) now.value = chosen;
   }
 
-  async function refresh() {
-    const answer = await fetch("/");
-    if (!answer.ok) return;
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  function show(text) {
+    const page = new DOMParser().parseFromString(text, "text/html");
     const next = id => page.getElementById(id);
-    const rows = next("campaigns");
-    if (!rows) return;
-    renew(document.getElementById("campaigns"), rows);
+    renew(document.getElementById("campaigns"), next("campaigns"));
     for (const id of ["a", "b"]) renewChoice(document.getElementById(id), next(id));
     document.getElementById("none").hidden = next("none").hidden;
   }
 
   const events = new EventSource("/events");
-  events.addEventListener("changed", () => refresh().catch(() => {}));
+  events.addEventListener("changed", event => show(JSON.parse(event.data)));
   events.addEventListener("open", () => { connection.textContent = ""; });
   events.addEventListener("error", () => { connection.textContent = "lanebench does not answer; trying again"; });
 })();

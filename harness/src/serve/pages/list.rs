@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Html;
 
 use super::super::App;
-use super::super::shelf::{Listed, Standing, Summary};
+use super::super::shelf::{Listed, Shelf, Standing, Summary};
 use super::{Refusal, blocking, link, minute, page};
 use crate::publication::VerdictCounts;
 
@@ -95,12 +95,17 @@ pub(super) fn in_words(counts: VerdictCounts) -> String {
 }
 
 pub(in super::super) async fn list(State(app): State<App>) -> Result<Html<String>, Refusal> {
-    blocking(move || {
-        let shelf = Arc::clone(&app.shelf);
-        page(&ListPage {
-            folder: shelf.root().display().to_string(),
-            rows: shelf.list().into_iter().map(Row::of).collect(),
-        })
+    let shelf = Arc::clone(&app.shelf);
+    blocking(move || of(&shelf, shelf.list())).await
+}
+
+/// The page of a list.
+///
+/// # Errors
+/// The template cannot be rendered.
+pub(in super::super) fn of(shelf: &Shelf, list: Vec<Listed>) -> Result<Html<String>, Refusal> {
+    page(&ListPage {
+        folder: shelf.root().display().to_string(),
+        rows: list.into_iter().map(Row::of).collect(),
     })
-    .await
 }
